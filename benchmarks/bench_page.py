@@ -25,7 +25,7 @@ from typing import Final
 from benchmarks.common import figure, percentile, timed
 from benchmarks.daemons import running
 from benchmarks.long_home import REPO, copy_long_home
-from tests.e2e.browser import Browser, browser
+from tests.e2e.chromium import Chromium, chromium
 from tests.e2e.cluster import Peer, run_ravel
 
 _ROUNDS: Final = 5
@@ -54,7 +54,7 @@ new PerformanceObserver((list) => {
 """
 
 
-def _open(page: Browser, peer: Peer) -> tuple[float, float]:
+def _open(page: Chromium, peer: Peer) -> tuple[float, float]:
     """Milliseconds until the first contentful paint, and until the rows were drawn."""
     address = json.loads(run_ravel(peer, "open", "--no-browser", "--json").stdout)["address"]
     page.call("Network.clearBrowserCache")
@@ -63,7 +63,7 @@ def _open(page: Browser, peer: Peer) -> tuple[float, float]:
     return float(page.evaluate("window.painted")), float(page.evaluate("window.filled"))
 
 
-def _press_older(page: Browser) -> float:
+def _press_older(page: Chromium) -> float:
     """Milliseconds from a press of the button to its rows, the next picture included."""
     return float(
         page.evaluate(
@@ -86,7 +86,7 @@ def measure(folder: Path, commit_count: int) -> None:
         painted: list[float] = []
         filled: list[float] = []
         for number in range(_ROUNDS):
-            with browser(folder / f"profile-{number}") as page:
+            with chromium(folder / f"profile-{number}") as page:
                 page.show(1280, 900, "light")
                 page.call("Page.addScriptToEvaluateOnNewDocument", source=_WATCH)
                 first, rows = _open(page, peer)
@@ -113,7 +113,7 @@ def measure_typing(folder: Path, commit_count: int) -> None:
     """Print how long keys wait while a first sync runs."""
     peer = copy_long_home(folder, commit_count)
     newcomer = Peer(folder / "newcomer")
-    with running(peer, newcomer), browser(folder / "profile-typing") as page:
+    with running(peer, newcomer), chromium(folder / "profile-typing") as page:
         page.show(1280, 900, "light")
         page.call("Page.addScriptToEvaluateOnNewDocument", source=_DELAYS)
         address = json.loads(run_ravel(newcomer, "open", "--no-browser", "--json").stdout)["address"]

@@ -13,6 +13,7 @@ _PRESENT: Final = [
     "gcc",
     "initdb",
     "chromium",
+    "firefox-esr",
     "nginx",
     "caddy",
     "node",

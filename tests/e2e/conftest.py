@@ -1,13 +1,26 @@
 """Daemons and browsers that several tests use."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.browser import Browser, browser
+from tests.e2e import browser as browsers
+from tests.e2e.browser import ENGINES, Browser, browser
 from tests.e2e.cluster import Peer, peers
 from tests.e2e.page_steps import WIDE
+
+
+@pytest.fixture(params=list(ENGINES))
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each browser in turn, for journeys: a module asks for it by `usefixtures`."""
+    name: str = request.param
+    if ENGINES[name] is None:
+        assert not os.environ.get("CI"), f"there is no {name}"
+        pytest.skip(f"there is no {name} here (Debian: apt install chromium firefox-esr)")
+    monkeypatch.setattr(browsers, "engine", name)
+    return name
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from tests.e2e.browser import Browser, JsonObject
+from tests.e2e.browser import Browser
 from tests.e2e.cluster import Peer, run_ravel
 
 ROWS: Final = "[...document.querySelectorAll('#timeline > li')].reverse()"
@@ -27,6 +27,8 @@ def picture(page: Browser, name: str) -> None:
     """Look at it in both themes and on a phone, and find no barriers; keep the pictures if they are wanted."""
     folder = os.environ.get("RAVEL_SCREENSHOTS")
     for size, theme in ((WIDE, "light"), (WIDE, "dark"), (PHONE, "light")):
+        if theme == "dark" and not page.has_themes:
+            continue
         page.show(*size, theme)
         page.until(
             "!document.getAnimations().some((one) => one.playState === 'running' && !one.effect.target.closest('.skeleton'))"
@@ -96,28 +98,14 @@ def retype(page: Browser, selector: str, said: str) -> None:
     """Go to a field by Tab, type something in place of what is there, and press Enter."""
     page.until(f"document.querySelector({json.dumps(selector)})")
     tab_to(page, selector)
-    page.call(
-        "Input.dispatchKeyEvent",
-        type="keyDown",
-        key="a",
-        windowsVirtualKeyCode=65,
-        modifiers=2,
-        commands=["selectAll"],
-    )
+    page.select_all()
     page.type(said)
     page.press("Enter", 13, "\r")
 
 
 def choose_by_key(page: Browser, selector: str, path: Path) -> None:
     """Press a button that asks for files, and choose one."""
-    page.call("Page.setInterceptFileChooserDialog", enabled=True)
-    press_on(page, selector)
-    opened: list[JsonObject] = []
-    while not opened:
-        page.evaluate("0")  # events come with answers
-        opened = [one["params"] for one in page.events if one.get("method") == "Page.fileChooserOpened"]
-    page.call("DOM.setFileInputFiles", files=[str(path)], backendNodeId=opened[-1]["backendNodeId"])
-    page.call("Page.setInterceptFileChooserDialog", enabled=False)
+    page.choose_in_dialog(lambda: press_on(page, selector), path)
 
 
 def write_by_keys(page: Browser, said: str) -> None:
@@ -131,7 +119,4 @@ def write_by_keys(page: Browser, said: str) -> None:
 
 def press_with(page: Browser, key: str, code: int, modifiers: int) -> None:
     """Press a key with others held: 2 is Ctrl."""
-    for kind in ("rawKeyDown", "keyUp"):
-        page.call(
-            "Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, modifiers=modifiers
-        )
+    page.press(key, code, modifiers=modifiers)

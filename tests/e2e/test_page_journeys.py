@@ -5,14 +5,12 @@ With `RAVEL_SCREENSHOTS` naming a folder, each journey leaves pictures there: li
 
 import gzip
 import json
-import struct
-import zlib
 from pathlib import Path
 
 import pytest
 from pycrdt import Doc, Text
 
-from tests.e2e.browser import CHROMIUM, Browser, browser
+from tests.e2e.browser import Browser, browser
 from tests.e2e.cluster import join, peers, run_ravel, until, until_equal
 from tests.e2e.page_steps import (
     PHONE,
@@ -28,27 +26,13 @@ from tests.e2e.page_steps import (
     says,
     submit,
 )
+from tests.support.pictures import png
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.extended,
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here (Debian: apt install chromium)"),
+    pytest.mark.usefixtures("engine"),
 ]
-
-
-def _png() -> bytes:
-    """A picture of 64 by 64 pixels."""
-
-    def part(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    rows = b"".join(
-        b"\0" + bytes((y * 4, 120, x * 4)[c] for x in range(64) for c in range(3)) for y in range(64)
-    )
-    head = struct.pack(">IIBBBBB", 64, 64, 8, 2, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n" + part(b"IHDR", head) + part(b"IDAT", zlib.compress(rows)) + part(b"IEND", b"")
-    )
 
 
 def test_from_the_first_start_to_the_first_post_by_keyboard_alone(tmp_path: Path, page: Browser) -> None:
@@ -187,7 +171,7 @@ def test_somebody_asks_to_be_let_in_and_is(tmp_path: Path, page: Browser) -> Non
 
 def test_files_are_attached_shown_and_saved(tmp_path: Path, page: Browser) -> None:
     photo = tmp_path / "picture.png"
-    photo.write_bytes(_png())
+    photo.write_bytes(png())
     liar = tmp_path / "liar.png"
     liar.write_bytes(b"<svg onload=alert(1)>")
     saved = tmp_path / "saved"
@@ -195,7 +179,7 @@ def test_files_are_attached_shown_and_saved(tmp_path: Path, page: Browser) -> No
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo("notes")
         enter(page, alice)
-        page.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(saved))
+        page.save_into(saved)
         page.until("document.getElementById('attach')")
         page.choose_files("#attach", photo, liar)
         page.until("document.querySelectorAll('.chosen-files li').length === 2")
@@ -214,7 +198,7 @@ def test_files_are_attached_shown_and_saved(tmp_path: Path, page: Browser) -> No
         page.press("ArrowLeft", 37)
         page.click("#save-viewed")
         until(lambda: (saved / "picture.png").exists(), "it is saved")
-        assert (saved / "picture.png").read_bytes() == _png()
+        assert (saved / "picture.png").read_bytes() == png()
         page.press("Escape", 27)
         page.until("!document.getElementById('viewer')")
         picture(page, "files")

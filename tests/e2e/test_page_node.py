@@ -275,7 +275,7 @@ def test_an_export_is_saved_and_the_log_is_searched(tmp_path: Path, page: Browse
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo("notes")
         enter(page, alice)
-        page.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(saved))
+        page.save_into(saved)
         open_panel(page, "storage")
         page.click("#export")
         page.click("#save-export")

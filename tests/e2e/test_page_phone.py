@@ -100,3 +100,33 @@ def test_everything_to_press_has_44_pixels_on_a_phone(tmp_path: Path, page: Brow
         small["login"] = page.evaluate(_SMALL)
         assert "\n".join(f"{view}: {one}" for view, found in small.items() for one in found) == ""
         assert page.complaints() == []
+
+
+def test_many_repos_and_long_names_run_out_sideways_nowhere(tmp_path: Path, page: Browser) -> None:
+    name = "Benjamin-Theodor-Maximilian-von-Hohenstein-Wittelsbach-Lippe"
+    assert len(name) == 60
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.state_me(name, color=8)
+        repos = [alice.client.create_repo(f"{name[:50]} {number}")["repo"] for number in range(43)]
+        for number in range(59):
+            branch = alice.client.create_branch(repos[0], f"{name[:50]} {number}")["branch"]
+        alice.client.write_post(branch, f"{'x' * 300} https://example.org/{'y' * 300}")
+        enter(page, alice)
+        page.show(*PHONE, "light")
+        for view in (
+            "",
+            f"{branch}",
+            f"{branch}/members",
+            f"{branch}/about",
+            f"{branch}/branches",
+            "-/people",
+        ):
+            page.evaluate(f"location.hash = '#/{view}'")
+            page.until("!document.querySelector('.skeleton')")
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
+        page.evaluate("location.hash = '#/'")
+        page.until("document.querySelectorAll('#repos details.repo').length === 43")
+        assert page.evaluate("document.querySelectorAll('#repos details.repo[open]').length") <= 1, (
+            "they fold"
+        )
+        assert page.complaints() == []

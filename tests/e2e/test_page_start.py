@@ -1,26 +1,19 @@
 """The first start on the page, and what waits for a person in all repos: in a real Chromium."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.browser import CHROMIUM, Browser, browser
+from tests.e2e.browser import Browser, browser
 from tests.e2e.cluster import join, peers, until, until_equal
 from tests.e2e.page_steps import ROWS, enter, open_panel, picture, says
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.extended,
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here (Debian: apt install chromium)"),
+    pytest.mark.usefixtures("engine"),
 ]
 _STEP = "document.getElementById('start')?.dataset.step"
-
-
-@pytest.fixture
-def page(tmp_path: Path) -> Iterator[Browser]:
-    with browser(tmp_path / "profile") as opened:
-        yield opened
 
 
 def test_the_first_start_asks_the_name_and_offers_the_words_once(tmp_path: Path, page: Browser) -> None:
@@ -76,7 +69,7 @@ def test_mentions_requests_and_offers_of_all_repos_stand_in_one_list(tmp_path: P
 def test_a_browser_set_to_german_gets_a_german_page(tmp_path: Path) -> None:
     with (
         peers(tmp_path, "alice") as (alice,),
-        browser(tmp_path / "deutsch", "--accept-lang=de-AT,de") as page,
+        browser(tmp_path / "deutsch", "de-AT,de") as page,
     ):
         enter(page, alice)
         assert page.evaluate("[navigator.language, document.documentElement.lang]") == ["de-AT", "de"]

@@ -74,7 +74,7 @@ def test_a_file_comes_to_the_other_and_a_fork_is_offered_and_merged_by_keys_alon
     page.evaluate(f"location.hash = '#/{branch}/members'")
     page.until(says("connected, has everything", "document.getElementById('members')"))
     picture(page, "members-connected")
-    bobs.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(saved))
+    bobs.save_into(saved)
     bobs.until(says("the plan, step one", "document.getElementById('timeline')"), 60)
     by_command(bobs, "shared : main")
     bobs.until("document.activeElement.tagName === 'ARTICLE'")

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from node.home.home import OWN_CERTIFICATE_NAME
 from tests.e2e.browser import CHROMIUM, Browser, browser
+from tests.e2e.chromium import chromium
 from tests.e2e.cluster import Peer, run_ravel
 from tests.e2e.page_steps import (
     PHONE,
@@ -58,7 +59,7 @@ def test_a_phone_is_paired_writes_and_is_revoked(tmp_path: Path) -> None:
         alice.client.create_repo("notes")
         with (
             browser(tmp_path / "laptop") as laptop,
-            browser(tmp_path / "phone", _trust(alice)) as phone,
+            chromium(tmp_path / "phone", _trust(alice)) as phone,
         ):
             laptop.show(*WIDE, "light")
             enter(laptop, alice)
@@ -105,7 +106,7 @@ def test_a_phone_is_paired_writes_and_is_revoked(tmp_path: Path) -> None:
             phone.until("document.getElementById('login-error').textContent.includes('code was used')")
             said = [text for text in phone.complaints() if "status of 401" not in text]
             assert laptop.complaints() == said == []
-        with browser(tmp_path / "stranger") as stranger:
+        with chromium(tmp_path / "stranger") as stranger:
             stranger.call("Page.navigate", url=link.partition("#")[0])
             stranger.until("document.readyState === 'complete'")
             assert "Ravel" not in stranger.text(), "a certificate that nobody compared is refused"

@@ -1,0 +1,174 @@
+"""A headless Chromium, driven over a pipe by the DevTools protocol: no port, no further package."""
+
+import base64
+import json
+import os
+import select
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from tests.e2e.browser import CHROMIUM, CTRL, Browser, JsonObject
+
+_ANSWER_SECONDS: Final = 60.0
+_OPTIONS: Final = (
+    "--headless=new",
+    "--remote-debugging-pipe",
+    "--no-sandbox",  # tests may run as root; it loads nothing but the node's own page
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--no-first-run",
+)
+
+
+class Chromium(Browser):
+    """One page of one Chromium."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", commands: int, answers: int) -> None:
+        self._process = process
+        self._commands = commands
+        self._answers = answers
+        self._buffer = b""
+        self._last = 0
+        self._session = ""
+        self.events: list[JsonObject] = []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+
+    def call(self, method: str, **parameters: object) -> JsonObject:
+        """One command, and its answer; what else happens is kept in `events`."""
+        self._last += 1
+        command: JsonObject = {"id": self._last, "method": method, "params": parameters}
+        if self._session:
+            command["sessionId"] = self._session
+        os.write(self._commands, json.dumps(command).encode() + b"\0")
+        while True:
+            said = self._receive()
+            if said.get("id") == self._last:
+                assert "error" not in said, said
+                result: JsonObject = said["result"]
+                return result
+            self.events.append(said)
+
+    def evaluate(self, expression: str) -> Any:  # noqa: ANN401  # whatever the page says, as JSON
+        answer = self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True, userGesture=True
+        )
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def open(self, address: str) -> None:
+        self.call("Page.navigate", url=address)
+        self.until("document.readyState === 'complete'")
+
+    def reload(self) -> None:
+        loads = self._loads()
+        self.call("Page.reload")
+        while self._loads() == loads:
+            self.events.append(self._receive())
+
+    def _loads(self) -> int:
+        return sum(event.get("method") == "Page.loadEventFired" for event in self.events)
+
+    def press(self, key: str, code: int, text: str = "", modifiers: int = 0) -> None:
+        for kind in ("rawKeyDown" if modifiers else "keyDown", "keyUp"):
+            said: JsonObject = {"text": text} if text and kind == "keyDown" else {}
+            if modifiers:
+                said["modifiers"] = modifiers
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **said)
+
+    def select_all(self) -> None:
+        key = {"key": "a", "windowsVirtualKeyCode": 65, "modifiers": CTRL, "commands": ["selectAll"]}
+        self.call("Input.dispatchKeyEvent", type="keyDown", **key)
+
+    def type(self, text: str) -> None:
+        self.call("Input.insertText", text=text)
+
+    def choose_in_dialog(self, act: Callable[[], None], path: Path) -> None:
+        self.call("Page.setInterceptFileChooserDialog", enabled=True)
+        act()
+        opened: list[JsonObject] = []
+        while not opened:
+            self.evaluate("0")  # events come with answers
+            opened = [one["params"] for one in self.events if one.get("method") == "Page.fileChooserOpened"]
+        self.call("DOM.setFileInputFiles", files=[str(path)], backendNodeId=opened[-1]["backendNodeId"])
+        self.call("Page.setInterceptFileChooserDialog", enabled=False)
+
+    def save_into(self, folder: Path) -> None:
+        self.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+
+    def choose_files(self, selector: str, *paths: Path) -> None:
+        root = self.call("DOM.getDocument")["root"]["nodeId"]
+        found = self.call("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
+        self.call("DOM.setFileInputFiles", nodeId=found, files=[str(path) for path in paths])
+
+    def show(self, width: int, height: int, theme: str) -> None:
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=width < 600,
+        )
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
+
+    def screenshot(self, path: Path) -> None:
+        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
+
+    def complaints(self) -> list[str]:
+        found = []
+        for event in self.events:
+            if event.get("method") == "Runtime.exceptionThrown":
+                found.append(str(event["params"]["exceptionDetails"]))
+            if event.get("method") == "Log.entryAdded" and event["params"]["entry"]["level"] == "error":
+                found.append(str(event["params"]["entry"]["text"]))
+        return found
+
+    def requested(self) -> list[str]:
+        return [
+            str(event["params"]["request"]["url"])
+            for event in self.events
+            if event.get("method") == "Network.requestWillBeSent"
+        ]
+
+    def _receive(self) -> JsonObject:
+        while b"\0" not in self._buffer:
+            ready, _, _ = select.select([self._answers], [], [], _ANSWER_SECONDS)
+            assert ready, "the browser does not answer"
+            some = os.read(self._answers, 1 << 16)
+            assert some, "the browser has ended"
+            self._buffer += some
+        said, _, self._buffer = self._buffer.partition(b"\0")
+        answer: JsonObject = json.loads(said)
+        return answer
+
+
+@contextmanager
+def chromium(folder: Path, *options: str) -> Iterator[Chromium]:
+    """A Chromium with a profile of its own in `folder`, and these options, ended afterwards."""
+    assert CHROMIUM is not None
+    theirs_in, commands = os.pipe()
+    answers, theirs_out = os.pipe()
+    # Chromium takes commands on descriptor 3 and answers on 4; a shell can put ours there.
+    shell = ["bash", "-c", f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}', "bash"]
+    process = subprocess.Popen(
+        [*shell, CHROMIUM, *_OPTIONS, *options, f"--user-data-dir={folder}"],
+        pass_fds=(theirs_in, theirs_out),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(theirs_in)
+    os.close(theirs_out)
+    try:
+        yield Chromium(process, commands, answers)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(commands)
+        os.close(answers)

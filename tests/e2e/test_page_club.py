@@ -1,0 +1,231 @@
+"""What people of a small club meet on the page beside the first day: in each browser.
+
+With `RAVEL_SCREENSHOTS` naming a folder, each journey leaves pictures there: light, dark, and on a phone.
+"""
+
+import resource
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.browser import CTRL, Browser, browser
+from tests.e2e.cluster import Peer, join, peers, run_ravel, until, until_equal
+from tests.e2e.page_steps import ROWS, enter, open_panel, picture, posts, says, submit
+from tests.support.pictures import png
+
+pytestmark = [pytest.mark.slow, pytest.mark.extended, pytest.mark.usefixtures("engine")]
+
+
+def _send(page: Browser) -> None:
+    page.press("Enter", 13, modifiers=CTRL)
+
+
+def test_a_bookmark_opens_the_page_of_a_browser_that_stays_signed_in(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("notes")
+        with browser(tmp_path / "profile") as page:
+            enter(page, alice)
+            open_panel(page, "browsers")
+            page.click("#stay")
+            page.until("document.getElementById('stays')")
+            picture(page, "stays")
+            address = alice.client.url
+        alice.stop()
+        alice.start("--set", f"api.listen={address.removeprefix('http://')}")
+        with browser(tmp_path / "profile") as page:
+            page.open(f"{address}/")
+            page.until(f"{ROWS}.length === 1")
+            open_panel(page, "browsers")
+            page.until("document.querySelectorAll('#browsers > li').length === 1")
+            page.click("#browsers .danger")
+            page.click("dialog[open] .danger")
+            page.until("document.getElementById('login')")
+            page.open(f"{address}/?again")
+            page.until("document.getElementById('login')")
+            assert alice.client.list_browsers()["browsers"] == []
+
+
+def test_six_files_with_their_words_are_one_message(tmp_path: Path, page: Browser) -> None:
+    names = ["1.png", "2.png", "3.png", "4.png", "plan.pdf", "beds.csv"]
+    for name in names:
+        (tmp_path / name).write_bytes(png() if name.endswith("png") else name.encode() * 1000)
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("notes")
+        enter(page, alice)
+        page.until("document.getElementById('attach')")
+        page.choose_files("#attach", *(tmp_path / name for name in names))
+        page.until("document.querySelectorAll('.chosen-files li').length === 6")
+        picture(page, "six-chosen")
+        page.fill("#text", "all of the garden")
+        _send(page)
+        page.until(says("all of the garden", f"{ROWS}[0]"))
+        page.until(f"{ROWS}[0].querySelectorAll('.picture img').length === 4", 60)
+        page.until(f"{ROWS}.length === 2")
+        assert page.evaluate(f"{ROWS}[0].querySelectorAll('.doc').length") == 2
+        page.until(says("6 files, ", f"{ROWS}[0]"))
+        assert page.evaluate(says("7.8 KiB", f"{ROWS}[0].querySelector('.doc')")), "as its list of files says"
+        picture(page, "six-files")
+        assert page.complaints() == []
+
+
+def test_a_person_is_chosen_behind_an_at_and_a_reply_quotes_what_it_answers(
+    tmp_path: Path, page: Browser
+) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob), browser(tmp_path / "bobs") as bobs:
+        alice.client.state_me("Ann Okafor", color=3)
+        bob.client.state_me("Benjamin Theodor", color=9)
+        _, branch = join(alice, bob)
+        until_equal(alice, bob, branch)
+        enter(page, alice)
+        page.until(f"{ROWS}.length === 1")
+        open_panel(page, "members")
+        page.until(says("Benjamin", "document.getElementById('members')"))
+        posts(page)
+        page.fill("#text", "who has the key, ")
+        page.evaluate("document.querySelector('#write [aria-label^=Mention]').click()")
+        page.type("theo")
+        page.until("document.querySelectorAll('#names [role=option]').length === 1")
+        picture(page, "names")
+        page.press("Enter", 13, "\r")
+        page.until("document.getElementById('text').value.includes('@[Benjamin Theodor]')")
+        _send(page)
+        page.until(f"{ROWS}[0].querySelector('.mention')?.textContent === '@Benjamin Theodor'")
+
+        enter(bobs, bob)
+        bobs.until(says("who has the key", "document.getElementById('timeline')"), 60)
+        assert bobs.evaluate(f"{ROWS}[0].querySelector('article').classList.contains('mine-mention')")
+        bobs.evaluate(f"{ROWS}[0].querySelector('article').focus()")
+        bobs.press("r", 82, "r")
+        bobs.until("document.querySelector('#write .answering') && document.activeElement.id === 'text'")
+        bobs.type("I have")
+        _send(bobs)
+        bobs.until(says("I have", f"{ROWS}[0].querySelector('.said')"))
+        page.until(says("who has the key, @Benjamin Theodor", f"{ROWS}[0].querySelector('.relation')"), 60)
+        assert page.evaluate(says("Ann Okafor", f"{ROWS}[0].querySelector('.relation')"))
+        picture(page, "quotation")
+        page.click(".relation a")
+        page.until("document.getElementById('verdict')")
+        assert page.complaints() == bobs.complaints() == []
+
+
+def test_an_offer_is_read_before_it_is_merged(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        bob.client.state_me("Ben", color=8)
+        repo, branch = join(alice, bob)
+        alice.client.write_post(branch, "the plan")
+        until_equal(alice, bob, branch)
+        fork = bob.client.fork_repo(repo, name="ideas")["branches"][0]["branch"]
+        bob.client.write_post(fork, "beans along the wall")
+        bob.client.make_offer(branch, source=fork, note="two ideas", pulls=True)
+        enter(page, alice)
+        page.evaluate(f"location.hash = '#/{branch}/inbox'")
+        page.until(says("two ideas", "document.getElementById('offers')"), 60)
+        page.click("#offers .look")
+        page.until(says("beans along the wall", "document.querySelector('#offers .look-at')"), 60)
+        picture(page, "offer-read")
+        assert not page.evaluate("document.querySelector('#offers .merge')"), "first somebody accepts"
+        page.click("#offers li > .buttons .main")
+        page.click("#offers .merge")
+        page.until(says("Merged", "document.querySelector('.notices')"), 60)
+        posts(page)
+        page.until(says("beans along the wall", "document.getElementById('timeline')"))
+        assert page.complaints() == []
+
+
+def test_a_comment_is_read_by_an_admin_before_others_see_it(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        bob.client.state_me("Ben", color=8)
+        _, branch = join(alice, bob)
+        until_equal(alice, bob, branch)
+        for said in ("a good remark", "an unkind one"):
+            bob.client.write_comment(branch, said)
+        enter(page, alice)
+        page.evaluate(f"location.hash = '#/{branch}/inbox'")
+        for said in ("a good remark", "an unkind one"):
+            page.until(says(said, "document.getElementById('offers')"), 60)
+        picture(page, "comments-to-answer")
+        offer = "[...document.querySelectorAll('#offers > li')].find((one) => one.textContent.includes('%s'))"
+        page.evaluate(f"{offer % 'a good remark'}.querySelector('.main').click()")
+        page.until(says("a good remark", "document.getElementById('comments')"), 60)
+        page.evaluate(f"[...{offer % 'an unkind one'}.querySelectorAll('button')].at(-1).click()")
+        page.until(says("refused", offer % "an unkind one"))
+        until(lambda: len(bob.client.list_comments(branch)["items"]) == 1, "bob sees one")
+        assert page.complaints() == []
+
+
+def test_who_removed_ravel_comes_back_by_the_words_of_the_page(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        alice.client.state_me("Ann", color=3)
+        repo, branch = join(bob, alice)
+        until_equal(alice, bob, branch)
+        alice.client.write_post(branch, "written before")
+        until_equal(alice, bob, branch)
+        user = alice.client.show_status()["user"]
+        enter(page, alice)
+        open_panel(page, "backup")
+        page.evaluate("document.querySelector('details:has(> #show-words)').open = true")
+        page.click("#show-words > button")
+        page.until("document.querySelectorAll('#words > li').length === 24")
+        words = page.evaluate("[...document.querySelectorAll('#words > li')].map((one) => one.textContent)")
+        alice.stop()
+        run_ravel(alice, "uninstall", "--yes", "home")
+        assert not alice.home.exists()
+        again = Peer(tmp_path / "again", keys=("--clear", "--words"), stdin=" ".join(words))
+        try:
+            again.start()
+            assert again.client.show_status()["user"] == user
+            link = bob.client.create_invitation(repo, permission="write", expires_seconds=3600)["invitation"]
+            enter(page, again)
+            open_panel(page, "join")
+            submit(page, "#join-repo", link=link)
+            page.until(says("written before", "document.getElementById('timeline')"), 60)
+            page.until("document.getElementById('text')", 60)
+            page.fill("#text", "written after")
+            _send(page)
+            page.until(says("written after", f"{ROWS}[0]"))
+            until_equal(bob, again, branch)
+            picture(page, "back-again")
+        finally:
+            again.close()
+
+
+def test_a_second_computer_with_ones_key_is_said(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        _, branch = join(bob, alice)
+        until_equal(alice, bob, branch)
+        enter(page, alice)
+        alice.client.write_post(branch, "from the first")
+        until_equal(alice, bob, branch)
+        run_ravel(alice, "backup", str(tmp_path / "backup"))
+        copy = Peer(tmp_path / "copy")
+        shutil.rmtree(copy.home)
+        run_ravel(copy, "restore", str(tmp_path / "backup"))
+        try:
+            copy.start()
+            page.until("document.querySelector('.amiss')", 60)
+            page.until(says("Another computer uses your key", "document.querySelector('.amiss')"))
+            picture(page, "second-key")
+            until(lambda: "uses" in run_ravel(alice, "status").stdout, "the terminal says so, too")
+        finally:
+            copy.close()
+
+
+def test_a_full_disk_is_said_and_what_was_typed_stays(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("notes")
+        enter(page, alice)
+        page.until(f"{ROWS}.length === 1")
+        soft, hard = resource.prlimit(alice.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(alice.pid, resource.RLIMIT_FSIZE, (1, hard))
+        page.fill("#text", "said in vain")
+        _send(page)
+        page.until("document.getElementById('problem').textContent.trim().length > 10")
+        assert page.evaluate("document.getElementById('text').value") == "said in vain"
+        page.until("document.querySelector('.amiss')", 60)
+        picture(page, "full-disk")
+        resource.prlimit(alice.pid, resource.RLIMIT_FSIZE, (soft, hard))
+        page.until("!document.querySelector('.amiss')", 60)
+        page.evaluate("document.getElementById('text').focus()")
+        _send(page)
+        page.until(says("said in vain", f"{ROWS}[0]"), 60)
