@@ -7,7 +7,7 @@ A line with an idempotency key is known, when it comes again on another connecti
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 import structlog
@@ -27,7 +27,6 @@ from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
 from protocol.limits.users import (
     EVENT_SEND_SECONDS,
-    WRITE_GROUP_COUNT_MAX,
     WRITE_STREAM_COUNT_MAX,
     WRITE_STREAM_KEYS_MAX,
     WRITE_STREAM_LINE_SIZE_MAX,
@@ -35,6 +34,9 @@ from protocol.limits.users import (
 )
 
 log = structlog.get_logger()
+
+_WRITTEN_MAX: Final = WRITE_STREAM_COUNT_MAX // 2
+"""Lines that are written at a time: as many more may come meanwhile."""
 
 
 class PostStreams:
@@ -117,9 +119,7 @@ class _PostStream(Response):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._read)
             while await self._wait_for_line():
-                lines = [
-                    self._waiting.popleft() for _ in range(min(len(self._waiting), WRITE_GROUP_COUNT_MAX))
-                ]
+                lines = [self._waiting.popleft() for _ in range(min(len(self._waiting), _WRITTEN_MAX))]
                 await self._answer(lines, send)
             nursery.cancel_scope.cancel()
         with trio.move_on_after(EVENT_SEND_SECONDS):

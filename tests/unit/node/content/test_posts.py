@@ -11,6 +11,7 @@ from node.content import posts as posts_module
 from node.content.posts import Posts
 from node.ingest.ingest_result import IngestResult
 from node.runtime.errors import ServiceError
+from protocol.limits.formats import TEXT_SIZE_MAX
 from storage.engine.errors import StorageError
 from tests.support.nodes import Node, ids, open_nodes
 
@@ -35,6 +36,41 @@ async def test_many_posts_follow_one_another(tmp_path: Path, monkeypatch: pytest
         assert ids(alice)[1:] == made["commits"]
         assert made["rank"] == 11
         assert len(alice.heads(branch)) == 1
+
+
+async def test_posts_of_a_stream_share_a_transaction_and_a_refused_one_leaves_the_others(
+    tmp_path: Path,
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        alice.create_repo()
+        before = alice.replica.database.commit_count
+        made = await _posts_of(alice).write_each("main", ["a", "b", "c"])
+        assert alice.replica.database.commit_count - before == 1
+        huge = "\N{GRINNING FACE}" * TEXT_SIZE_MAX  # more bytes than a body has
+        more = await _posts_of(alice).write_each("main", ["d", huge, "e"])
+        alone = await _posts_of(alice).write_each("main", [huge])
+        written = [one["commit"] for one in (*made, *more) if not isinstance(one, Exception)]
+        assert ids(alice)[1:] == written
+        assert len(written) == 5
+        refused = [one for one in (*more, *alone) if isinstance(one, Exception)]
+        assert [getattr(one, "code", "") for one in refused] == ["bad_request", "bad_request"]
+
+
+async def test_a_failure_of_the_disk_is_raised_for_all_posts_of_a_stream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        alice.create_repo()
+        tries = list[object]()
+
+        def fail(requests: object) -> object:
+            tries.append(requests)
+            raise StorageError("disk full")
+
+        monkeypatch.setattr(alice.author.queue, "write_group", fail)
+        with pytest.raises(StorageError):
+            await _posts_of(alice).write_each("main", ["a", "b"])
+        assert len(tries) == 1
 
 
 @pytest.mark.parametrize("error", [StorageError("disk full"), ServiceError("not_permitted", "not any more")])
