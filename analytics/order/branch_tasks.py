@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 from blake3 import blake3
+from numpy.typing import NDArray
 
 from analytics.order import columns, kernel, shapes
 
@@ -160,7 +161,11 @@ def _shapes(order: kernel.Linearization, ack_offsets: kernel.Ints, times: kernel
     """Return the columns of SHAPES_SCHEMA, in the order of the input."""
     is_placed = np.zeros(len(times), np.bool_)
     is_placed[order.row] = order.fault == kernel.NO_FAULT
-    found = shapes.find_shapes(order.causes, ack_offsets, times, is_placed)
+    return shape_columns(shapes.find_shapes(order.causes, ack_offsets, times, is_placed), is_placed)
+
+
+def shape_columns(found: shapes.Shapes, is_placed: NDArray[np.bool_]) -> dict[str, Any]:
+    """Return shapes as columns of Arrow."""
     offsets: Any = pa.array(found.acked_offsets.astype(np.int32))
     return {
         "acks_count": pa.array(found.acks_count, mask=~is_placed),

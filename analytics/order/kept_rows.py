@@ -2,10 +2,13 @@
 
 Spark takes rows from Python one by one, and writes them, or keeps them in memory, one by one: that costs as much as to order
 them. A task that writes its rows as Parquet gives Spark one name. The files outlast an executor and are read by columns.
-They take a folder that the driver and all executors see. Without one, rows go to Spark.
+They take a folder that the driver and all executors see. Without one, rows go to Spark. Results that nobody reads back can
+go to any URL of fsspec's.
 """
 
-from collections.abc import Callable, Iterator
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -20,8 +23,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from analytics.reading.export_reader import as_path
+from analytics.reading.shipping import drivers_environment, ship_by_value
 
-_FILES_SCHEMA: Final = "name string"
+_FILES_SCHEMA: Final = "name string, rows bigint"
 _sets: Final = count(1)
 
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -46,7 +50,9 @@ def keep_rows(rows: DataFrame, task: Task, schema: str, folder: Path | None) -> 
     attempts, kept = (folder.absolute() / f"{name}-{number:04d}" for name in ("attempts", "rows"))
     for made in (attempts, kept):
         made.mkdir(parents=True)
-    write = partial(_write_rows, task=task, schema=to_arrow_schema(kinds), folder=str(attempts))
+    write = partial(
+        _write_rows, task=task, schema=to_arrow_schema(kinds), folder=str(attempts), environment={}
+    )
     names = sorted(row["name"] for row in rows.mapInArrow(write, _FILES_SCHEMA).collect())
     # Moved, as a task that failed, or that another overtook, may have left a file, or be writing one still.
     files = tuple(kept / f"{name.partition('-')[0]}.parquet" for name in names)
@@ -54,6 +60,19 @@ def keep_rows(rows: DataFrame, task: Task, schema: str, folder: Path | None) -> 
         (attempts / name).rename(file)
     # As a folder: of many paths Spark would take a job to look at each.
     return KeptRows(rows.sparkSession.read.schema(kinds).parquet(as_path(kept)), files)
+
+
+def write_to_url(frame: DataFrame, url: str) -> dict[str, int]:
+    """Have tasks write a table below a URL; return its files with their rows. Failed attempts may leave others there."""
+    ship_by_value(sys.modules[__name__])
+    write = partial(
+        _write_rows,
+        task=iter,
+        schema=to_arrow_schema(frame.schema),
+        folder=url,
+        environment=drivers_environment(),
+    )
+    return {row["name"]: row["rows"] for row in frame.mapInArrow(write, _FILES_SCHEMA).collect()}
 
 
 def pin(frame: DataFrame) -> DataFrame:
@@ -70,7 +89,11 @@ def pin(frame: DataFrame) -> DataFrame:
 
 
 def _write_rows(
-    batches: Iterator[pa.RecordBatch], task: Task, schema: pa.Schema, folder: str
+    batches: Iterator[pa.RecordBatch],
+    task: Task,
+    schema: pa.Schema,
+    folder: str,
+    environment: Mapping[str, str],
 ) -> Iterator[pa.RecordBatch]:
     """Write what a task gives, and say how the file is called: by its partition, so that names have their order."""
     given = (batch for batch in task(batches) if batch.num_rows)
@@ -82,7 +105,21 @@ def _write_rows(
     # An attempt has a file of its own: another of the same task may be at work.
     name = f"{context.partitionId():06d}-{context.taskAttemptId()}.parquet"
     alike: Any = [column for column in schema.names if column != "commit_id"]
-    with pq.ParquetWriter(f"{folder}/{name}", schema, compression="snappy", use_dictionary=alike) as writer:
+    rows = 0
+    with (
+        _open_file(f"{folder}/{name}", environment) as file,
+        pq.ParquetWriter(file, schema, compression="snappy", use_dictionary=alike) as writer,
+    ):
         for batch in (first, *given):
             writer.write_table(pa.Table.from_batches([batch]).cast(schema))
-    yield pa.RecordBatch.from_pydict({"name": [name]})
+            rows += batch.num_rows
+    yield pa.RecordBatch.from_pydict({"name": [name], "rows": [rows]})
+
+
+def _open_file(place: str, environment: Mapping[str, str]) -> Any:  # noqa: ANN401  # fsspec has no types
+    if "://" not in place:
+        return open(place, "wb")
+    os.environ.update(environment)
+    import fsspec  # type: ignore[import-untyped]  # it has no types
+
+    return fsspec.open(place, "wb")

@@ -31,12 +31,17 @@ from analytics.order.branch_tasks import LargeBranchRefused
 from analytics.order.kept_rows import KeptRows, keep_rows
 from analytics.order.range_order import PLACED_SCHEMA, place_range
 from analytics.order.range_rank_jobs import count_led, find_ranks, make_ranges
+from analytics.order.range_shapes import OUTSIDE_SCHEMA, add_outside
 from analytics.order.rank_check import CHECKED_SCHEMA, RankCheckResult, judge
 from analytics.reading import limits
 from analytics.reading.export_reader import local_rows
 
 _log: Final = logging.getLogger("ravel.analytics")
 
+SHAPES_SCHEMA: Final = "acks_count bigint, acked_at array<bigint>, causes_from bigint, causes_until bigint"
+"""Of what has a place: how many commits it acks; the times of those that ack it; and of merges, from when until when what
+they ack was written, null if nothing of it has a place."""
+SHAPES: Final = tuple(column.split()[0] for column in SHAPES_SCHEMA.split(", "))
 _NAMED_MAX: Final = 4
 """Giants that an error names."""
 
@@ -66,10 +71,15 @@ class _Giants:
     names: str
     carried: tuple[str, ...]
     folder: Path | None
+    with_shapes: bool
 
     def columns(self, *needed: str) -> list[str]:
         """Return these columns and the carried ones."""
-        return list(dict.fromkeys([*needed, *self.carried]))
+        return list(dict.fromkeys([*needed, *self.carried, *(["time"] if self.with_shapes else [])]))
+
+    def placed(self, *needed: str) -> list[str]:
+        """Return the columns of what has been placed: shapes, too."""
+        return [*self.columns(*needed), *(SHAPES if self.with_shapes else [])]
 
 
 def order_giants(
@@ -78,16 +88,18 @@ def order_giants(
     range_size: int,
     carried: Sequence[str] = (),
     folder: Path | None = None,
+    *,
+    with_shapes: bool = False,
 ) -> LargeBranchOrder:
     """Order these branches out of `commits` (branch_id, commit_id, acks, sequence, rank, mark); `sizes` count theirs.
 
     An id stands once in a branch. No task gets much more than `range_size` commits. `commits` are read several times:
     persist them if they cost much. `carried` are more columns of them to go with the rows. In a `folder` that the driver and
-    all executors see, tasks keep their rows as files. Raises LargeBranchRefused, OSError.
+    all executors see, tasks keep their rows as files. `with_shapes` adds SHAPES. Raises LargeBranchRefused, OSError.
     """
     named = [f"branch {raw.hex()[:16]} of {size:,} commits" for raw, size in sizes.items()]
     more = f" and {len(named) - _NAMED_MAX} more" if len(named) > _NAMED_MAX else ""
-    giants = _Giants(range_size, ", ".join(named[:_NAMED_MAX]) + more, tuple(carried), folder)
+    giants = _Giants(range_size, ", ".join(named[:_NAMED_MAX]) + more, tuple(carried), folder, with_shapes)
     numbers = local_rows(
         commits.sparkSession,
         "branch_id binary, tangle int",
@@ -102,9 +114,7 @@ def order_giants(
     first = _place(rows, sum(sizes.values()), giants, has_checks=True)
     verdicts, counts = judge(first.frame)
     settled = {number for number, verdict in verdicts.items() if verdict.holds and not verdict.checkpoints}
-    order = _number(
-        first.frame.where(F.col("checked").isNull() & F.col("tangle").isin(settled)), counts, giants
-    )
+    order = _number(_with_shapes(first.frame, settled, giants), counts, giants)
     files = dict.fromkeys(settled, first.files)
     rank_rounds = checkpoint_rounds = 0
     if others := {number: verdict for number, verdict in verdicts.items() if number not in settled}:
@@ -112,10 +122,12 @@ def order_giants(
         with_checkpoints = {number for number, verdict in others.items() if verdict.checkpoints}
         passed, checkpoint_rounds = _pass_checkpoints(ranked, with_checkpoints, giants)
         second = _place(passed, sum(sizes.values()), giants, has_checks=False)
-        order = order.unionByName(_number(second.frame, _count(second.frame), giants))
+        order = order.unionByName(
+            _number(_with_shapes(second.frame, others.keys(), giants), _count(second.frame), giants)
+        )
         files |= dict.fromkeys(others, second.files)
     _log.info("%s: %d rounds for ranks, %d for checkpoints", giants.names, rank_rounds, checkpoint_rounds)
-    wanted = giants.columns("branch_id", "commit_id", "passed", "rank", "position", "fault_code")
+    wanted = giants.placed("branch_id", "commit_id", "passed", "rank", "position", "fault_code")
     return LargeBranchOrder(
         order.join(F.broadcast(numbers), on="tangle").select(*wanted),
         rank_rounds,
@@ -151,7 +163,7 @@ def _pass_checkpoints(
     """`tangle`, `commit_id`, `passed` (checkpoints), `rank`, `fault_code` of every commit, and what is carried."""
     is_void = (F.col("fault") == kernel.NO_FAULT) & (F.col("mark") == kernel.MARKED_VOID)
     fault = F.when(is_void, kernel.VOID).otherwise(F.col("fault")).cast("tinyint").alias("fault_code")
-    names = giants.columns("tangle", "commit_id", "passed", "rank")
+    names = giants.columns("tangle", "commit_id", "passed", "rank", *(["acks"] if giants.with_shapes else []))
     wanted = [*map(F.col, names), fault]
     has_checkpoints = F.col("tangle").isin(list(with_checkpoints))
     without = ranked.where(~has_checkpoints | (F.col("fault") != kernel.NO_FAULT))
@@ -188,17 +200,29 @@ def _place(rows: DataFrame, count: int, giants: _Giants, *, has_checks: bool) ->
     at_once = rows.sparkSession.sparkContext.defaultParallelism
     # A multiple of what runs in one go, as one task more than that would leave the other cores without any.
     partitions = at_once * max(1, -(-count // (at_once * giants.range_size)))
-    carried = tuple(dict.fromkeys([*(["sequence"] if has_checks else []), *giants.carried]))
+    carried = tuple(giants.columns(*(["sequence"] if has_checks else [])))
     schema = [PLACED_SCHEMA, *(f"{name} {rows.schema[name].dataType.simpleString()}" for name in carried)]
+    schema += [SHAPES_SCHEMA] if giants.with_shapes else []
     schema += [f"checked struct<{CHECKED_SCHEMA}>"] if has_checks else []
+    schema += [f"outside struct<{OUTSIDE_SCHEMA}>"] if giants.with_shapes else []
     by = [name for name in ("tangle", "passed", "rank", "commit_id") if name in rows.columns]
-    task = partial(place_range, carried=carried, has_checks=has_checks)
+    task = partial(place_range, carried=carried, has_checks=has_checks, with_shapes=giants.with_shapes)
     return keep_rows(rows.repartitionByRange(partitions, *by), task, ", ".join(schema), giants.folder)
 
 
 def _count(placed: DataFrame) -> list[tuple[int, int, int]]:
     """Return how many commits have a place in which part: (tangle, part, count)."""
-    return [tuple(row) for row in placed.groupBy("tangle", "part").agg(F.count("place")).collect()]
+    rows = placed.where(F.col("tangle").isNotNull()).groupBy("tangle", "part").agg(F.count("place")).collect()
+    return [tuple(row) for row in rows]
+
+
+def _with_shapes(ranges: DataFrame, tangles: Collection[int], giants: _Giants) -> DataFrame:
+    """Return the commits of some tangles out of what `place_range` gave, with what ranges do not know of each other."""
+    placed = ranges.where(F.col("tangle").isin([*tangles]))  # null of what ranges say beside commits
+    if not giants.with_shapes or not tangles:
+        return placed
+    outside = ranges.where(F.col("outside.tangle").isin([*tangles])).select("outside.*")
+    return add_outside(placed, outside, giants.names)
 
 
 def _number(placed: DataFrame, counts: Sequence[tuple[int, int, int]], giants: _Giants) -> DataFrame:
@@ -215,5 +239,5 @@ def _number(placed: DataFrame, counts: Sequence[tuple[int, int, int]], giants: _
         placed.join(F.broadcast(start), on=["tangle", "part"], how="inner")
         .withColumns({name: F.when(is_placed, F.col(name)).otherwise(nothing) for name in ("passed", "rank")})
         .withColumn("position", F.col("place") + F.col("start"))
-        .select(*giants.columns("tangle", "commit_id", "passed", "rank", "position", "fault_code"))
+        .select(*giants.placed("tangle", "commit_id", "passed", "rank", "position", "fault_code"))
     )

@@ -22,7 +22,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
 
-from analytics.order import branch_tasks, columns, kept_rows, kernel, range_order, shapes
+from analytics.order import branch_tasks, columns, kept_rows, kernel, range_order, range_shapes, shapes
 from analytics.order import range_rank_jobs as wave_jobs
 from analytics.order import range_ranks as waves
 from analytics.order import rank_check as witness
@@ -35,21 +35,17 @@ from analytics.order.branch_tasks import (
     linearize_batches,
 )
 from analytics.order.kept_rows import KeptRows, keep_rows
-from analytics.order.large_branches import order_giants
+from analytics.order.large_branches import SHAPES, SHAPES_SCHEMA, order_giants
+from analytics.order.packing import Packing, pack
 from analytics.reading import limits
+from analytics.reading.export_reader import local_rows
 from analytics.reading.shipping import ship_by_value
 
 LINEARIZATION_SCHEMA: Final = (
     "branch_id binary, commit_id binary, passed bigint, rank bigint, position bigint, fault string"
 )
 LINEARIZATION_COLUMNS: Final = tuple(column.split()[0] for column in LINEARIZATION_SCHEMA.split(", "))
-SHAPES_SCHEMA: Final = "acks_count bigint, acked_at array<bigint>, causes_from bigint, causes_until bigint"
-"""Added by `with_shapes`, of what has a place: how many commits it acks; the times of those that ack it; and of merges, from
-when until when what they ack was written, null if nothing of it has a place."""
 DIGEST_SCHEMA: Final = "branch_id binary, commits bigint, digest string"
-
-_KEY: Final = ["commit_id", "branch_id"]
-"""The id first: where rows are sorted to be joined, branches would leave whole ids to be compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,48 +97,48 @@ def order_branches(
         ["branch_id", "commit_id", "acks", "sequence", "rank", *(["time"] if with_shapes else []), *carried]
     )
     rows = commits.select(*read, _mark().alias("mark"))
-    at_once = _shuffle_partitions(commits)
+    at_once = _tasks_at_once(commits)
     if commits_max is not None and commits_max < min(threshold, limits.TASK_COMMITS):
-        small = _linearize_small(rows, at_once, carried, with_shapes, with_digests, folder)
+        small = _linearize_small(rows, Packing({}, 0, at_once), carried, with_shapes, with_digests, folder)
         return OrderedBranches(small.frame, {}, small.files)
-    is_large = F.col("size") >= threshold
+    is_large = F.col("size") >= min(threshold, limits.PACKED_FROM)
     found = (
         rows.groupBy("branch_id")
         .agg(F.count("*").alias("size"))
         .agg(
             F.sum(F.when(~is_large, F.col("size"))).alias("rest"),
-            F.sort_array(F.collect_list(F.when(is_large, F.struct("branch_id", "size")))).alias("giants"),
+            F.sort_array(F.collect_list(F.when(is_large, F.struct("branch_id", "size")))).alias("large"),
         )
         .collect()[0]
     )
-    giants = {bytes(row["branch_id"]): int(row["size"]) for row in found["giants"]}
+    sizes = {bytes(row["branch_id"]): int(row["size"]) for row in found["large"]}
+    giants = {raw: size for raw, size in sizes.items() if size >= threshold}
     if giants and is_remote():
         raise LargeBranchRefused(
             f"branch {next(iter(giants)).hex()[:16]} has {max(giants.values()):,} commits, and by Spark Connect branches "
             f"have less than {threshold:,}. Use a session of the cluster itself, or a larger giant_from and 0.7 KB of a "
             "task's memory for each commit"
         )
-    rest = found["rest"] or 0
-    # A multiple of what runs in one go: one task more than that would leave the other cores without any.
-    partitions = at_once * max(1, -(-rest // (at_once * limits.TASK_COMMITS)))
+    others = {raw: size for raw, size in sizes.items() if raw not in giants}
+    packing = pack(others, found["rest"] or 0, at_once, limits.TASK_COMMITS)
     if not giants:
-        small = _linearize_small(rows, partitions, carried, with_shapes, with_digests, folder)
+        small = _linearize_small(rows, packing, carried, with_shapes, with_digests, folder)
         return OrderedBranches(small.frame, {}, small.files)
     is_large = F.col("branch_id").isin([F.lit(raw) for raw in giants])
     range_size = max(1, threshold // 2)
-    ordered = order_giants(rows, giants, range_size, carried, folder)
+    ordered = order_giants(rows, giants, range_size, carried, folder, with_shapes=with_shapes)
     fault = F.create_map(*[F.lit(part) for pair in FAULTS.items() for part in pair])[F.col("fault_code")]
-    places = ordered.order.withColumn("fault", fault).select(*LINEARIZATION_COLUMNS, *carried)
-    large = _add_shapes(places, rows.where(is_large), giants) if with_shapes else places
+    added = SHAPES if with_shapes else ()
+    large = ordered.order.withColumn("fault", fault).select(*LINEARIZATION_COLUMNS, *added, *carried)
     if with_digests:
         large = large.withColumn("digest", F.lit(None).cast("string"))
-    small = _linearize_small(rows.where(~is_large), partitions, carried, with_shapes, with_digests, folder)
+    small = _linearize_small(rows.where(~is_large), packing, carried, with_shapes, with_digests, folder)
     return OrderedBranches(small.frame.unionByName(large), ordered.files)
 
 
 def _linearize_small(
     rows: DataFrame,
-    partitions: int,
+    packing: Packing,
     carried: Sequence[str],
     with_shapes: bool,
     with_digests: bool,
@@ -155,68 +151,25 @@ def _linearize_small(
         linearize_batches, carried=tuple(carried), with_shapes=with_shapes, with_digests=with_digests
     )
     needed = [name for name in rows.columns if name != "rank"]
-    needed_rows = rows.select(*needed)
-    # One partition that is there already is not shuffled.
-    spread = needed_rows.coalesce(1) if partitions == 1 else needed_rows.repartition(partitions, "branch_id")
+    spread = _spread(rows.select(*needed), packing)
     if folder is None:
         return KeptRows(spread.mapInArrow(task, ", ".join(schema)))  # computed when Spark comes to it
     return keep_rows(spread, task, ", ".join(schema), folder)
 
 
-def _add_shapes(order: DataFrame, rows: DataFrame, sizes: Mapping[bytes, int]) -> DataFrame:
-    """Return what `analytics.order.shapes` finds in a task, of branches too large for one: what has a place acks nothing
-    elsewhere.
-
-    `sizes` count the commits of these branches. Raises LargeBranchRefused.
-    """
-    placed = (
-        order.where(F.col("fault").isNull())
-        .select(*_KEY)
-        .join(rows.select(*_KEY, "time", "acks"), on=_KEY)
-        .select(*_KEY, "time", F.array_distinct("acks").alias("acks"))
-    )
-    acks_count = F.size("acks").cast("bigint").alias("acks_count")
-    acks = placed.select(
-        "branch_id",
-        F.col("commit_id").alias("by"),
-        F.col("time").alias("at"),
-        acks_count,
-        F.explode("acks").alias("commit_id"),
-    )
-    _check_stars(acks, sizes)
-    acked = acks.groupBy(*_KEY).agg(F.collect_list("at").alias("acked_at"))
-    merged = (
-        acks.where(F.col("acks_count") > 1)
-        .join(placed.select(*_KEY, "time"), on=_KEY)
-        .groupBy(F.col("by").alias("commit_id"), "branch_id")
-        .agg(F.min("time").alias("causes_from"), F.max("time").alias("causes_until"))
-    )
-    nobody = F.array().cast("array<bigint>")
-    return (
-        order.join(placed.select(*_KEY, acks_count), on=_KEY, how="left")
-        .join(acked, on=_KEY, how="left")
-        .join(merged, on=_KEY, how="left")
-        .withColumn(
-            "acked_at",
-            F.when(F.col("fault").isNull() & F.col("acked_at").isNotNull(), F.col("acked_at")).otherwise(
-                nobody
-            ),
-        )
-    )
-
-
-def _check_stars(acks: DataFrame, sizes: Mapping[bytes, int]) -> None:
-    """Raise if the times of all acks of one commit would not fit a row. Counted only where a branch is that large."""
-    if max(sizes.values()) <= limits.LARGE_BRANCH_ACKED_BY_COUNT_MAX:
-        return
-    most = acks.groupBy(*_KEY).agg(F.count("*").alias("by")).orderBy(F.desc("by")).first()
-    if most is not None and most["by"] > limits.LARGE_BRANCH_ACKED_BY_COUNT_MAX:
-        branch = bytes(most["branch_id"])
-        raise LargeBranchRefused(
-            f"branch {branch.hex()[:16]} of {sizes[branch]:,} commits: {most['by']:,} of them ack one and the same; "
-            f"in a giant at most {limits.LARGE_BRANCH_ACKED_BY_COUNT_MAX:,} may. "
-            "Give --giant-from a number over its commits, and one task 0.7 KB of memory for each of them"
-        )
+def _spread(rows: DataFrame, packing: Packing) -> DataFrame:
+    """Put each branch into its task."""
+    if packing.tasks == 1:
+        return rows.coalesce(1)  # one partition that is there already is not shuffled
+    if not packing.large:
+        return rows.repartition(packing.tasks, "branch_id")
+    tasks = local_rows(rows.sparkSession, "branch_id binary, task int", [*packing.large.items()])
+    of_small = F.lit(0)
+    if packing.tasks > packing.first_small:
+        count = F.lit(packing.tasks - packing.first_small)
+        of_small = F.lit(packing.first_small) + F.pmod(F.xxhash64("branch_id"), count).cast("int")
+    placed = rows.join(F.broadcast(tasks), on="branch_id", how="left")
+    return placed.repartitionById(packing.tasks, F.coalesce("task", of_small)).drop("task")
 
 
 def digest_orders(linearization: DataFrame) -> DataFrame:
@@ -231,12 +184,29 @@ def digest_orders(linearization: DataFrame) -> DataFrame:
     )
 
 
+def with_digests_of_giants(placed: DataFrame, ordered: OrderedBranches) -> DataFrame:
+    """Add the `digest` of each branch that many tasks ordered, at its last place. Raises OSError, pyarrow's errors.
+
+    A digest is one hash over all ids in order: the driver reads them from files that tasks wrote, a batch at a time, 32
+    bytes a commit; or where there are none, a task for each branch gets them sorted.
+    """
+    if any(ordered.giants.values()):
+        found = [(one.branch_id, one.commits - 1, one.digest) for one in digest_giants(ordered)]
+    else:
+        is_giant = F.col("branch_id").isin([F.lit(raw) for raw in ordered.giants])
+        rows = digest_orders(placed.where(is_giant)).collect()
+        found = [(bytes(row["branch_id"]), row["commits"] - 1, row["digest"]) for row in rows]
+    ends = local_rows(placed.sparkSession, "branch_id binary, position bigint, found string", found)
+    return (
+        placed.join(F.broadcast(ends), on=["branch_id", "position"], how="left")
+        .withColumn("digest", F.coalesce("digest", "found"))
+        .drop("found")
+    )
+
+
 def digest_giants(ordered: OrderedBranches) -> list[BranchDigest]:
     """Return the digests of branches that many tasks ordered, from the files that these wrote. Raises OSError, pyarrow's
-    errors.
-
-    A digest is one hash over all ids in order: the driver reads them, a batch at a time, 32 bytes a commit.
-    """
+    errors."""
     digester = OrderDigester()
     found: list[BranchDigest] = []
     names = [*ordered.giants]
@@ -274,12 +244,21 @@ def _ship_code() -> None:
         branch_tasks,
         kept_rows,
         range_order,
+        range_shapes,
         waves,
         wave_jobs,
         witness,
         limits,
         sys.modules[__name__],
     )
+
+
+def _tasks_at_once(frame: DataFrame) -> int:
+    """Return how many tasks run at once, as far as that is known; one in a session for few rows."""
+    partitions = _shuffle_partitions(frame)
+    if partitions == 1 or is_remote():
+        return partitions
+    return max(1, frame.sparkSession.sparkContext.defaultParallelism)
 
 
 def _shuffle_partitions(frame: DataFrame) -> int:

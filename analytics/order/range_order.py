@@ -15,6 +15,7 @@ from pyspark import TaskContext
 
 from analytics.order import columns, kernel
 from analytics.order.kernel import Bytes, Ints
+from analytics.order.range_shapes import OUTSIDE_KIND, find_range_shapes
 from analytics.order.rank_check import CHECKED_KIND, check_rows
 
 PLACED_SCHEMA: Final = (
@@ -26,11 +27,11 @@ _ROWS_PER_BATCH: Final = 50_000
 
 
 def place_range(
-    batches: Iterator[pa.RecordBatch], carried: Sequence[str], has_checks: bool
+    batches: Iterator[pa.RecordBatch], carried: Sequence[str], has_checks: bool, with_shapes: bool
 ) -> Iterator[pa.RecordBatch]:
     """Rows of PLACED_SCHEMA, with what is carried. With checks also `sequence` and `checked`, which need `acks` and `mark`.
 
-    Without them rows bring `passed` and `fault_code`.
+    Without them rows bring `passed` and `fault_code`. With shapes, which need `acks` and `time`, also these and `outside`.
     """
     table = columns.gather(batches, carried)
     if table is None:
@@ -49,6 +50,9 @@ def place_range(
     order = sort_rows(tangle, passed, rank, commit_ids)
     place = count_places(tangle[order], is_placed[order])
     more: dict[str, Any] = {name: table[name].combine_chunks() for name in carried}
+    if with_shapes:
+        found, outside = find_range_shapes(table, commit_ids, is_placed)
+        more |= found
     for start in range(0, len(order), _ROWS_PER_BATCH):
         rows = order[start : start + _ROWS_PER_BATCH]
         numbered = place[start : start + _ROWS_PER_BATCH]
@@ -64,12 +68,16 @@ def place_range(
         cells |= {name: columns.plain(column.take(pa.array(rows))) for name, column in more.items()}
         if has_checks:
             cells["checked"] = pa.nulls(len(rows), CHECKED_KIND)
+        if with_shapes:
+            cells["outside"] = pa.nulls(len(rows), OUTSIDE_KIND)
         yield pa.RecordBatch.from_pydict(cells)
         schema = pa.schema([(name, column.type) for name, column in cells.items()])
-    if has_checks:
-        for checked in check_rows(table, commit_ids, is_placed, part):
-            nothing = {field.name: pa.nulls(len(checked), field.type) for field in schema}
-            yield pa.RecordBatch.from_pydict(nothing | {"checked": checked})
+    told = [("checked", check_rows(table, commit_ids, is_placed, part))] if has_checks else []
+    told += [("outside", outside)] if with_shapes else []
+    for name, structs in told:
+        for struct in structs:
+            nothing = {field.name: pa.nulls(len(struct), field.type) for field in schema}
+            yield pa.RecordBatch.from_pydict(nothing | {name: struct})
 
 
 def sort_rows(tangle: Ints, passed: Ints, rank: Ints, commit_ids: Bytes) -> Ints:

@@ -49,8 +49,8 @@ _FIELDS: Final[Mapping[str, pa.DataType]] = {
 CHECKED_KIND: Final = pa.struct([*_FIELDS.items()])
 """The same as a column of Arrow."""
 _ROWS_PER_BATCH: Final = 50_000
-_BROADCAST_COUNT_MAX: Final = 500_000
-"""Different acks from elsewhere that every task gets: some 50 MB. If there are more, commits go to them instead."""
+BROADCAST_COUNT_MAX: Final = 500_000
+"""Acks from elsewhere that every task gets: some 50 MB. If there are more, commits go to them instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def _look_elsewhere(checked: DataFrame, ranges: DataFrame) -> list[Row]:
         F.col("rank").alias("cause_stated"),
         F.col("sequence").alias("cause_sequence"),
     )
-    if wanted.count() <= _BROADCAST_COUNT_MAX:
+    if wanted.count() <= BROADCAST_COUNT_MAX:
         causes = causes.join(F.broadcast(wanted), on=["tangle", "ack"], how="inner")
     commits = (
         asked.join(causes, on=["tangle", "ack"], how="left")
@@ -161,7 +161,7 @@ def check_range(part: Range) -> Checked:
     """Put the ranks of one range into its equations."""
     count = len(part.tangle)
     effects = np.repeat(np.arange(count), np.diff(part.ack_offsets))
-    causes = _find(part, effects)
+    causes = find_rows(part.tangle, part.commit_ids, effects, part.acks)
     is_here = causes >= 0
     cause, effect = causes[is_here], effects[is_here]
     cause_stated, effect_stated = part.stated[cause], part.stated[effect]
@@ -183,17 +183,18 @@ def check_range(part: Range) -> Checked:
     )
 
 
-def _find(part: Range, effects: Ints) -> Ints:
-    """Return the row of every ack, -1 for what is elsewhere. What is here may be overlooked where ids begin with the same
-    bytes.
+def find_rows(tangle: Ints, commit_ids: Bytes, effects: Ints, acks: Bytes) -> Ints:
+    """Return the row of every ack, which `effects` make, -1 for what is elsewhere.
+
+    What is here may be overlooked where ids begin with the same bytes.
     """
-    if len(part.acks) == 0:
+    if len(acks) == 0:
         return np.empty(0, np.int64)
-    starts = kernel.prefixes(part.commit_ids)
+    starts = kernel.prefixes(commit_ids)
     by_prefix = np.argsort(starts)
-    at = np.searchsorted(starts[by_prefix], kernel.prefixes(part.acks))
+    at = np.searchsorted(starts[by_prefix], kernel.prefixes(acks))
     found = by_prefix[np.minimum(at, len(starts) - 1)]
-    is_it = (part.commit_ids[found] == part.acks).all(axis=1) & (part.tangle[found] == part.tangle[effects])
+    is_it = (commit_ids[found] == acks).all(axis=1) & (tangle[found] == tangle[effects])
     return np.where(is_it, found, -1)
 
 

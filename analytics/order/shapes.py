@@ -26,15 +26,24 @@ class Shapes:
     causes_until: Ints  # and their greatest
 
 
-def find_shapes(causes: Ints, ack_offsets: Ints, times: Ints, is_placed: NDArray[np.bool_]) -> Shapes:
-    """Return the shapes of commits whose acks are the rows `causes`, of what has a place all in range; `times` as stated."""
+def find_shapes(
+    causes: Ints,
+    ack_offsets: Ints,
+    times: Ints,
+    is_placed: NDArray[np.bool_],
+    elsewhere: Ints | None = None,
+) -> Shapes:
+    """Return the shapes of commits whose acks are the rows `causes`, of what has a place all in range; `times` as stated.
+
+    `elsewhere` counts for each commit what else it acks, which has no row.
+    """
     count = len(times)
     effects = np.repeat(np.arange(count), np.diff(ack_offsets))
     is_told = is_placed[effects]
     # Each pair once, by effect: as one number, which fits for far more commits than fit a task. (`np.unique` is slower.)
     pairs = np.sort(effects[is_told] * count + causes[is_told])
     effects, causes = np.divmod(pairs[np.diff(pairs, prepend=-1) != 0], max(count, 1))
-    acks_count = np.bincount(effects, minlength=count)
+    acks_count = np.bincount(effects, minlength=count) + (0 if elsewhere is None else elsewhere)
     is_told = is_placed[causes]
     effects, causes = effects[is_told], causes[is_told]
 

@@ -25,13 +25,16 @@ part of the rows. It bounds what a task holds for one column of a group: some 10
 SMALL_ROWS_MAX: Final = 100_000
 """Rows of all exports up to which an analysis is small: each of its tables fits the driver's memory, at most some 30 MB."""
 TASK_COMMITS: Final = 1_000_000
-"""Commits of many branches that are put into one task at most, on average: 0.7 GB of Python."""
+"""Commits of many branches that are put into one task, as far as their sizes allow: 0.7 GB of Python."""
+PACKED_FROM: Final = 100_000
+"""Commits from which on a branch is put into a task by its size: at most 10,000 of a thousand million commits. Of smaller
+ones each task gets as many, as there are many."""
 LARGE_BRANCH_FROM: Final = 2_000_000
 """Commits from which on a branch is not ordered in one task, unless told otherwise: 1.4 GB of Python."""
 LARGE_BRANCH_CHECKPOINT_COUNT_MAX: Final = 4096
 """Checkpoints of a giant. Each commit of a range may hold a bit for each: 0.5 GB for a million commits."""
 LARGE_BRANCH_ACKED_BY_COUNT_MAX: Final = 8_000_000
-"""Commits of a giant that ack one and the same, whose times are one row: some 250 MB of the Java process."""
+"""Commits of a giant that ack one and the same of another range, whose times are one row: some 250 MB of Java's memory."""
 BOUNDARY_SIZE_MAX: Final = 512 * MIB
 """Bytes of what ranges of a giant tell each other, which the driver holds and every task gets."""
 WAVE_COUNT_MAX: Final = 10_000
@@ -44,5 +47,7 @@ LOCAL_MEMORY_MAX: Final = 3072 * MIB
 """Bytes that DuckDB holds in the local engine; what is more goes to a file beside the results."""
 CSV_ROWS_MAX: Final = 10_000
 """Rows of a table that is written as CSV unasked: a spreadsheet takes them at once, and all such tables take a second."""
+DIGESTS_LISTED_MAX: Final = 10_000
+"""Branches in digests.json, the largest ones, which a person may compare: 1.3 MB. The table of digests has all."""
 NAMES_SIZE_MAX: Final = 16 << 20
 """Bytes of JSON that say what keys are called: over 100,000 names of the longest kind."""

@@ -1,5 +1,7 @@
-"""Sends Ravel's own modules with Spark tasks, so that the cluster needs no installation."""
+"""Sends Ravel's own modules, and what fsspec finds credentials by, with Spark tasks: a cluster needs no installation."""
 
+import os
+from collections.abc import Mapping
 from types import ModuleType
 
 from pyspark import cloudpickle
@@ -9,3 +11,8 @@ def ship_by_value(*modules: ModuleType) -> None:
     """Have what tasks use of these modules pickled with them, and not by the names of modules that executors lack."""
     for module in modules:
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # Spark ships it without annotations
+
+
+def drivers_environment() -> Mapping[str, str]:
+    """Return the variables of this process by which fsspec's drivers are set."""
+    return {name: value for name, value in os.environ.items() if name.startswith("FSSPEC_")}
