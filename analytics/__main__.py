@@ -57,7 +57,7 @@ def _analyze(
 
     progress = progress_of("analyze")
     given = GivenExports(progress, strict=options.strict)
-    first, *merge = given.fetch(options.export_dir, options.out)
+    first, *merge = options.export_dir
     try:
         result = analyze.run(
             first,
@@ -74,6 +74,7 @@ def _analyze(
             names=names,
             given=given,
             conf=dict(options.conf),
+            out_url=options.out_url,
         )
     except analyze.NoSuchBranch as error:
         advice = "give NAME, REPO:NAME, or the start of an id; `ravel branch list REPO` shows names and ids"

@@ -2,7 +2,8 @@
 
     OUT/report.html        for a person
     OUT/summary.json       what the next analysis into OUT compares itself with
-    OUT/digests.json       {branch: {"digest", "commits"}}, to compare with `GET /branches/{branch}/digest` of any node
+    OUT/digests.json       {branch: {"digest", "commits"}} of the largest branches (the table has all), to compare with
+                           `GET /branches/{branch}/digest` of any node
     OUT/tables/<name>/     Parquet; docs/research/tables.md lists the tables and their columns
     OUT/csv/<name>.csv     the same, of small tables, and on request of all
     OUT/spark.log          what Spark's JVM printed
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
+from operator import itemgetter
 from pathlib import Path
 from threading import Thread
 from types import MappingProxyType
@@ -29,6 +31,7 @@ from analytics.order.branch_tasks import FAULTS, VOID
 from analytics.order.kernel import MISSING_CAUSE
 from analytics.reading.branch_lookup import NoSuchBranch, find_branch
 from analytics.reading.given_exports import GivenExports, SetAside
+from analytics.reading.limits import DIGESTS_LISTED_MAX
 from analytics.report.page import NO_NAMES, Names
 from ravel.exports.checking import Export
 from ravel.exports.schema import text_id
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["AnalysisResult", "NoSuchBranch", "run"]
 
 _STEPS: Final = 6
+_STARTS: Final = {"spark": "start Spark", "local": "open DuckDB"}
 
 _COUNTED: Final = """
 SELECT
@@ -51,6 +55,10 @@ GROUP BY fault
 """
 """The order is that of (checkpoints passed, rank, id): where ranks are those that are stated, so is the order. An altered
 export may state no rank at all, which IS DISTINCT FROM alone tells from an equal one."""
+
+_LARGEST: Final = f"""
+SELECT branch_id, commits, digest FROM digests ORDER BY commits DESC, branch_id LIMIT {DIGESTS_LISTED_MAX}
+"""
 
 _NOTHING_MORE: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -79,14 +87,14 @@ class AnalysisResult:
 
 
 def run(
-    export_dir: Path,
+    export_dir: str | Path,
     out_dir: Path,
     *,
-    master: str = "local[*]",
+    master: str | None = None,
     verify: bool = True,
     progress: Progress,
     expected: Mapping[str, str] | None = None,
-    merge: Sequence[Path] = (),
+    merge: Sequence[str | Path] = (),
     draw: str | None = None,
     with_csv: bool = False,
     giant_from: int | None = None,
@@ -95,9 +103,10 @@ def run(
     names: Mapping[str, str] = _NOTHING_MORE,
     given: GivenExports | None = None,
     conf: Mapping[str, str] = _NOTHING_MORE,
+    out_url: str = "",
 ) -> AnalysisResult:
-    """Analyze an export into `out_dir`. Raises ExportError, JavaMissing, MasterRefused, NoSuchBranch, LargeBranchRefused,
-    OSError, and the engine's own errors.
+    """Analyze an export, a folder or URL, into `out_dir`. Raises ExportError, JavaMissing, MasterRefused, NoSuchBranch,
+    LargeBranchRefused, OSError, and the engine's own errors.
 
     `verify` compares the ranks that were found with those that the export states. `expected` maps branch ids to timeline
     digests, both hex. `merge` names more exports, of other nodes, to read as one with this. `draw` names the branch to
@@ -105,18 +114,24 @@ def run(
     tasks. `engine` is one of ENGINES. A session given as `spark` is used instead of a new one, and left running. `given`
     says whether a bad export stops the analysis, as it does by default, and has those set aside. `conf` are settings of a
     new session. `names` says what the page calls users, nodes and repos, by their ids as text; where an export has
-    pseudonyms it calls none by a name.
+    pseudonyms it calls none by a name. On a cluster parts are checked and read by tasks, and large tables are written by
+    them: below `out_url` where that is given, else in `out_dir`, which all machines must see then.
     """
     started = time.monotonic()
     step = _Steps(progress)
     Thread(target=_prepare_report).start()
-    with step("check the export"):
-        given = given or GivenExports(progress, strict=True)
-        exports = given.read([export_dir, *merge])
+    given = given or GivenExports(progress, strict=True)
+    is_here = engine == "local" or _runs_here(master, spark, conf)
+    with step("check the export" if is_here else "read the manifests"):
+        exports = given.read([export_dir, *merge], is_here=is_here)
         drawn = None if draw is None else find_branch(exports, draw, names)
         out_dir.mkdir(parents=True, exist_ok=True)
-    with step("start Spark" if engine == "spark" else "open DuckDB"):
-        runner = _start(engine, exports, out_dir, master, spark, conf)
+    with step("start Spark, and check the parts" if not is_here else _STARTS[engine]):
+        if engine == "local":
+            runner = _start_local(exports, out_dir)
+        else:
+            check = None if is_here else given.check
+            runner, exports = _start_spark(exports, out_dir, master, spark, conf, check, out_url)
     try:
         called = NO_NAMES if any(export.pseudonyms for export in exports) else Names(names)
         return _Analysis(
@@ -132,22 +147,40 @@ def _prepare_report() -> None:
         import_module("analytics.report.findings")
 
 
-def _start(
-    engine: str,
-    exports: Sequence[Export],
+# Imported below: neither engine needs what the other one is made of.
+
+
+def _runs_here(master: str | None, spark: "SparkSession | None", conf: Mapping[str, str]) -> bool:
+    from analytics.session import runs_here
+
+    return runs_here(master, spark, conf)
+
+
+def _start_local(exports: Sequence[Export], out: Path) -> Engine:
+    from analytics.engines.local_engine import LocalEngine
+
+    return LocalEngine(exports, out)
+
+
+def _start_spark(
+    exports: list[Export],
     out: Path,
-    master: str,
+    master: str | None,
     spark: "SparkSession | None",
     conf: Mapping[str, str],
-) -> Engine:
-    # Imported here: neither engine needs what the other one is made of.
-    if engine == "local":
-        from analytics.engines.local_engine import LocalEngine
-
-        return LocalEngine(exports, out)
+    check: "Callable[[SparkSession, Sequence[Export]], list[Export]] | None",
+    out_url: str,
+) -> tuple[Engine, list[Export]]:
     from analytics.engines.spark_engine import SparkEngine
 
-    return SparkEngine(exports, out, master=master, spark=spark, conf=conf)
+    engine = SparkEngine(exports, out, master=master, spark=spark, conf=conf, out_url=out_url)
+    if check is not None:
+        try:
+            exports = engine.check(check)
+        except BaseException:
+            engine.close()
+            raise
+    return engine, exports
 
 
 class _Steps:
@@ -204,7 +237,7 @@ class _Analysis:
             catalog.need("commits")
             self._engine.order(giant_from)
             catalog.write(FIRST)
-            digests = {one.branch_id.hex(): (one.digest, one.commits) for one in self._engine.digests()}
+            digests = self._engine.rows(_LARGEST)
             counted = self._engine.rows(_COUNTED)
             faults = Counter({row["fault"]: row["commits"] for row in counted if row["fault"] is not None})
             catalog.is_complete = FAULTS[MISSING_CAUSE] not in faults
@@ -213,9 +246,7 @@ class _Analysis:
                 self._step.note(f"{voids:,} commits are void: they stand in the graph and in no timeline")
         with self._step("verify" if verify else "verify (left out)"):
             mismatches = sum(row["mismatches"] for row in counted if verify and row["fault"] is None)
-            wrong = tuple(
-                branch for branch, digest in expected.items() if digests.get(branch, ("", 0))[0] != digest
-            )
+            wrong = self._wrong_digests(expected)
         # Not above: they bring Matplotlib.
         from analytics.report.downloads import write_downloads
         from analytics.report.findings import Findings
@@ -229,14 +260,18 @@ class _Analysis:
             before = load_summary(self._out)
             findings = Findings(self._engine, self._catalog, self._exports, before, self._names)
             report = findings.report(
-                verdict, drawn, lambda: write_downloads(self._out, with_all=self._with_csv)
+                verdict,
+                drawn,
+                lambda: write_downloads(
+                    self._out, with_all=self._with_csv, rows_elsewhere=self._engine.rows_elsewhere
+                ),
             )
 
         with self._step("write the report"):
             digests_path, report_path = self._out / "digests.json", self._out / "report.html"
             written = {
-                text_id(bytes.fromhex(branch)): {"digest": digest, "commits": count}
-                for branch, (digest, count) in sorted(digests.items())
+                text_id(row["branch_id"]): {"digest": row["digest"], "commits": row["commits"]}
+                for row in sorted(digests, key=itemgetter("branch_id"))
             }
             digests_path.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
             report_path.write_text(render(report), encoding="utf-8")
@@ -255,3 +290,11 @@ class _Analysis:
             set_aside=self._set_aside,
             seconds=time.monotonic() - started,
         )
+
+    def _wrong_digests(self, expected: Mapping[str, str]) -> tuple[str, ...]:
+        if not expected:
+            return ()
+        wanted = ", ".join(f"'{bytes.fromhex(branch).hex().upper()}'" for branch in expected)
+        rows = self._engine.rows(f"SELECT branch_id, digest FROM digests WHERE hex(branch_id) IN ({wanted})")
+        found = {row["branch_id"].hex(): row["digest"] for row in rows}
+        return tuple(branch for branch, digest in expected.items() if found.get(branch) != digest)

@@ -8,14 +8,16 @@ import fcntl
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from analytics.reading.limits import LARGE_BRANCH_FROM
+from analytics.results import ResultsRefused, fetch_kept, publish
 from ravel.characters import display_safe
-from ravel.exports.checking import ExportError
+from ravel.exports.checking import ExportError, local_folder
 
 EXIT_OK: Final = 0
 EXIT_UNEXPECTED: Final = 1
@@ -37,14 +39,43 @@ Progress = Callable[[str], None]
 
 _steps: Final = ["the start"]
 """What progress has told: the last is where a job failed. A process runs one command."""
+_waiting: Final[list[list[str]]] = []
+"""What is printed once results are at their URL, where they go to one."""
 
 
 def guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
     """Do the work, which imports its engine, and give its exit code or that of its error.
 
-    `options` have `json` and `out` (the folder written to), `export_dir` where exports are read, and `engine` where there
-    is a choice.
+    `options` have `json` and `out` (the folder or URL written to), `export_dir` where exports are read, and `engine` where
+    there is a choice. For the work `out` is a folder of this machine, and `out_url` the URL, or "".
     """
+    folder = local_folder(str(options.out))
+    options.out_url = "" if folder is not None else str(options.out).rstrip("/")
+    if folder is not None:
+        options.out = folder
+        return _guarded_in_folder(options, work)
+    return _guarded_at_url(options, work)
+
+
+def _guarded_at_url(options: argparse.Namespace, work: Callable[[], int]) -> int:
+    """Make results in a folder that does not stay. What is to be printed waits until they are at their URL."""
+    with tempfile.TemporaryDirectory(prefix="ravel-results-") as made:
+        options.out = Path(made)
+        _waiting.append([])
+        try:
+            fetch_kept(options.out_url, options.out)
+            code = _guarded_in_folder(options, work)
+            is_done = code in (EXIT_OK, EXIT_MISMATCH)
+            publish(options.out, options.out_url, None if is_done else ("spark.log",))
+        except ResultsRefused as error:
+            _waiting.pop()
+            return fail(options, EXIT_STORAGE_FAILED, "storage_failed", str(error))
+    for text in _waiting.pop():
+        show(text.replace(made, options.out_url))
+    return code
+
+
+def _guarded_in_folder(options: argparse.Namespace, work: Callable[[], int]) -> int:
     is_local = vars(options).get("engine") == "local"
     extra, modules = ("analytics-local", _LOCAL_EXTRA) if is_local else ("analytics", _EXTRA)
     run = _guarded_local if is_local else _guarded
@@ -55,6 +86,8 @@ def guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
         message = f"another analysis, audit or study writes to {options.out}"
         advice = "wait for it, or give another --out"
         return fail(options, EXIT_ALREADY_RUNNING, "already_running", message, advice)
+    except ResultsRefused as error:  # of a large table
+        return fail(options, EXIT_STORAGE_FAILED, "storage_failed", str(error))
     except OSError as error:
         return fail(options, EXIT_STORAGE_FAILED, "storage_failed", f"cannot write to {options.out}: {error}")
     except ModuleNotFoundError as error:
@@ -144,6 +177,9 @@ def _guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
 
 def show(text: str) -> None:
     """Print a result on standard output. A reader that has enough, such as `head`, is no failure. Raises OSError."""
+    if _waiting:
+        _waiting[-1].append(text)
+        return
     try:
         print(text, flush=True)
     except OSError as error:
@@ -156,6 +192,8 @@ def show(text: str) -> None:
 
 def fail(options: argparse.Namespace, exit_code: int, code: str, message: str, next_step: str = "") -> int:
     """Say an error as the `ravel` command does, and give its exit code."""
+    if url := vars(options).get("out_url"):
+        message, next_step = (text.replace(str(options.out), url) for text in (message, next_step))
     if options.json:
         show(json.dumps({"error": {"code": code, "message": message, "next": next_step}}))
     else:
@@ -167,9 +205,9 @@ def fail(options: argparse.Namespace, exit_code: int, code: str, message: str, n
 
 def add_common_options(parser: argparse.ArgumentParser, what: str) -> None:
     """--out, --master, --conf, --json."""
-    parser.add_argument("--out", type=Path, required=True, help=f"folder for {what}")
+    parser.add_argument("--out", required=True, help=f"folder or URL for {what}")
     parser.add_argument(
-        "--master", default="local[*]", help="Spark master URL (default: all cores of this machine)"
+        "--master", help="Spark master URL (default: Spark's settings, else all cores of this machine)"
     )
     parser.add_argument(
         "--conf",

@@ -4,7 +4,7 @@
 
     commits = ravel.open_export(url).table("commits").pandas()
     order = figures.order(commits)              # the canonical order, from parents alone
-    figures.widths(order).to_pandas()           # each table of docs/research/tables.md has a function
+    figures.widths(order).to_pandas()           # each table of docs/research/tables.md but `digests` has a function
     figures.merges(order)
 
 Functions take tables of exports, however they were read: `ravel.open_export(...)`, `spark.read.format("ravel")`, Parquet
@@ -23,7 +23,7 @@ large for the engine. The message says what to do.
 
 from collections.abc import Mapping
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 from analytics.engines.frame_kinds import ArrowStream, is_of_spark
 from analytics.engines.given_tables import FURTHER, ORDERED, GivenCatalog, closure_of, reads_order
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 
     GivenFrame: TypeAlias = ArrowStream | DataFrame
     """A table that functions take. They return a `pyarrow.Table`, or a DataFrame of Spark where these are given."""
+
+
+FIGURES: Final = tuple(name for name in TABLES if name != "digests")
+"""Tables that there is a function for: all but digests, which tasks find only where rows are written."""
 
 
 class Figure(Protocol):
@@ -71,6 +75,8 @@ def table(name: str, commits: "GivenFrame", **further: "GivenFrame") -> Any:  # 
     further table that FURTHER does not name, ValueError where commits are ordered that must be as exported; else as the
     module says.
     """
+    if name not in FIGURES:
+        raise KeyError(name)
     needed = closure_of(name)
     unknown = further.keys() - set(FURTHER)
     if unknown:
@@ -102,7 +108,7 @@ def _start(given: Mapping[str, "GivenFrame"]) -> "LocalFrames | SparkFrames":
 
 def __getattr__(name: str) -> Figure:
     """Return the function for a table."""
-    if name not in TABLES:
+    if name not in FIGURES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     definition = TABLES[name]
 
@@ -115,4 +121,4 @@ def __getattr__(name: str) -> Figure:
 
 
 def __dir__() -> list[str]:
-    return ["order", "table", *TABLES]
+    return ["order", "table", *FIGURES]

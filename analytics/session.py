@@ -1,4 +1,4 @@
-"""Starts a Spark session with fixed settings: finds Java, uses UTC, logs to a file.
+"""Starts a Spark session with settings for an analysis, where the user has not set others: finds Java, logs to a file.
 
 What Spark's JVM prints goes to a log file, so that a person sees progress and results only; errors reach Python as
 exceptions.
@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -45,8 +46,9 @@ _CHECKPOINTS: Final = ".spark-checkpoints"
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 
 _NO_CONF: Final[Mapping[str, str]] = MappingProxyType({})
-_FIXED: Final = frozenset({"spark.sql.session.timeZone"})
-"""Settings that are ours whatever the user sets: days begin in UTC."""
+_SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+"""What `spark-submit` leaves in the environment of its Python: its JVM is running, with the user's settings."""
+_LOCAL: Final = "local[*]"
 
 _FOR_FEW_ROWS: Final = {
     # To compile a query takes longer than to interpret it.
@@ -77,7 +79,7 @@ class MasterRefused(Exception):
 
 
 def start_session(
-    master: str = "local[*]",
+    master: str | None = None,
     *,
     rows: int | None = None,
     log_path: Path | None = None,
@@ -86,30 +88,35 @@ def start_session(
 ) -> SparkSession:
     """Start Spark. Raises JavaMissing, UserUnknown, MasterRefused. `log_path` takes what the JVM prints; None drops it.
 
-    `conf` are the user's settings. What these, or the user's spark-defaults.conf, set stays so, but for the time zone.
+    `conf` are the user's settings. What these, spark-submit, or the user's spark-defaults.conf set stays so. Without a
+    `master` it is theirs, or all cores of this machine.
 
     `rows` are those that exports have, if that is known. A session for few (SMALL_ROWS_MAX) spends little on planning,
     since that takes longer than the work itself. `shared` is a folder that all machines of a cluster see: there tables are
     kept that cannot be computed again alike, and outlast a machine. `stop_session` removes them.
     """
     is_small = rows is not None and rows <= SMALL_ROWS_MAX
+    given = _given_settings(conf)
+    master = find_master(master, conf)
     is_local = master.startswith("local")
     _check_user()
     java_home = find_java_home()
     os.environ["JAVA_HOME"] = str(java_home)
     # Workers must run this very interpreter, or they start with the system's and miss every package. A cluster's machines
     # may have theirs elsewhere: what the user has set stands there.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if is_local:
-        os.environ["PYSPARK_PYTHON"] = sys.executable
-        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    else:
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     options = {
+        "spark.app.name": "ravel analyze",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.driver.memory": _DRIVER_MEMORY,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        # Nothing is kept there. Spark makes the folder, by default in the working folder; this one is there.
+        "spark.sql.warehouse.dir": Path(tempfile.gettempdir()).absolute().as_uri(),
     }
     if is_local:
         options[_PARTITIONS] = str(partitions_for(rows))
@@ -123,30 +130,49 @@ def start_session(
             "spark.driver.bindAddress": "127.0.0.1",
             # Workers would import, and so run, a random.py of the working folder in place of Python's own.
             "spark.executorEnv.PYTHONSAFEPATH": "1",
-            # Nothing is kept there. Spark makes the folder, by default in the working folder; this one is there.
-            "spark.sql.warehouse.dir": Path(tempfile.gettempdir()).absolute().as_uri(),
         }
     builder = SparkSession.Builder().master(master)
-    for key, value in settings_with({"spark.app.name": "ravel analyze", **options}, conf).items():
+    for key, value in settings_with(options, given, conf).items():
         builder = builder.config(key, value)
     with _jvm_output_to(log_path or Path(os.devnull)):
         try:
             session = builder.getOrCreate()
         except (Py4JError, PySparkException) as error:
             raise MasterRefused(f"Spark does not start on {master!r}: {cause_of(error)}") from error
-    session.sparkContext.setLogLevel("ERROR")
     if is_small and is_local:
         Thread(target=_start_workers, args=(session,)).start()
-    if shared is not None and not is_local:
-        session.sparkContext.setCheckpointDir((shared / _CHECKPOINTS).absolute().as_uri())
+    context = session.sparkContext
+    if shared is not None and not is_local and context.getCheckpointDir() is None:
+        context.setCheckpointDir((shared / _CHECKPOINTS).absolute().as_uri())
     return session
 
 
-def settings_with(ours: Mapping[str, str], conf: Mapping[str, str]) -> dict[str, str]:
-    """Return our settings but for those that the user has set, and the user's of this run."""
-    given = _defaults() | dict(conf)
-    fixed = {key: value for key, value in ours.items() if key in _FIXED}
-    return {key: value for key, value in ours.items() if key not in given} | dict(conf) | fixed
+def settings_with(
+    ours: Mapping[str, str], given: Mapping[str, str], conf: Mapping[str, str]
+) -> dict[str, str]:
+    """Return our settings but for those that are given, and the user's of this run."""
+    return {key: value for key, value in ours.items() if key not in given} | dict(conf)
+
+
+def find_master(master: str | None, conf: Mapping[str, str] = _NO_CONF) -> str:
+    """Return the master that is named, else that of the user's settings, else this machine."""
+    return master or _given_settings(conf).get("spark.master") or _LOCAL
+
+
+def runs_here(
+    master: str | None, spark: SparkSession | None = None, conf: Mapping[str, str] = _NO_CONF
+) -> bool:
+    """Return True if tasks run on this machine, and see what this process sees."""
+    found = find_master(master, conf) if spark is None else spark.sparkContext.master or ""
+    return found.startswith("local") and not found.startswith("local-cluster")
+
+
+def _given_settings(conf: Mapping[str, str]) -> Mapping[str, str]:
+    """Return what the user has set, whichever way."""
+    if _SUBMITTED not in os.environ:
+        return _defaults() | dict(conf)
+    SparkContext._ensure_initialized()  # the JVM that spark-submit started has all settings
+    return dict(SparkConf().getAll()) | dict(conf)
 
 
 def _defaults() -> dict[str, str]:
@@ -178,6 +204,7 @@ def _start_workers(session: SparkSession) -> None:
         yield from batches
 
     with contextlib.suppress(Exception):  # the job that needs them says what is wrong
+        session.sparkContext.setJobDescription("ravel: start Python workers")  # of this thread's job
         session.range(0, 1, 1, 1).mapInArrow(run, "id bigint").collect()
 
 

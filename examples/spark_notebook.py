@@ -11,14 +11,14 @@ import sys
 from pyspark.sql import SparkSession
 
 import analytics.frames as figures
-from ravel.exports.spark_source import RavelSource
+from ravel.exports.spark_source import register
 
 if not os.environ.get("RAVEL_EXPORT"):
     sys.exit("RAVEL_EXPORT is not set: run `ravel export`, and set it to the folder that this prints")
 url = os.environ["RAVEL_EXPORT"]
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else tasks run the first python3 of the PATH
 spark = SparkSession.Builder().getOrCreate()
-spark.dataSource.register(RavelSource)
+register(spark)
 commits = spark.read.format("ravel").load(url)
 voids = spark.read.format("ravel").option("table", "voids").load(url)
 

@@ -33,7 +33,7 @@ from analytics.reading.export_reader import (
     read_table,
 )
 from analytics.reading.given_exports import GivenExports, SetAside
-from analytics.session import start_session, stop_session
+from analytics.session import runs_here, start_session, stop_session
 from ravel.exports.checking import Export, authors_agree
 from ravel.exports.schema import BLOCK_TABLES
 
@@ -71,36 +71,45 @@ class AuditResult:
 
 
 def run(
-    folders: Sequence[Path],
+    sources: Sequence[str | Path],
     out_dir: Path,
     *,
-    master: str = "local[*]",
+    master: str | None = None,
     progress: Progress,
     giant_from: int | None = None,
     spark: SparkSession | None = None,
     given: GivenExports | None = None,
     conf: Mapping[str, str] | None = None,
+    out_url: str = "",
 ) -> AuditResult:
-    """Audit exports into `out_dir`/tables. Raises ExportError, JavaMissing, MasterRefused, LargeBranchRefused, OSError.
+    """Audit exports, folders or URLs, into `out_dir`/tables.
+
+    Raises ExportError, JavaMissing, MasterRefused, LargeBranchRefused, ResultsRefused, OSError.
 
     Branches of `giant_from` commits and more are ordered by many tasks. A session given as `spark` is used instead of a
     new one, and left running; `conf` are settings of a new one. `given` says whether a bad export stops the audit, as it
     does by default, and has those set aside.
     """
     started = time.monotonic()
-    progress("1/4 check the exports")
+    is_here = runs_here(master, spark, conf or {})
+    progress("1/4 check the exports" if is_here else "1/4 read the manifests")
     given = given or GivenExports(progress, strict=True)
-    exports = given.read(folders, with_blocks=True)
-    without_blocks = tuple(
-        label for label, export in zip(_labels(exports), exports, strict=True) if _lacks_blocks(export)
-    )
+    exports = given.read(sources, with_blocks=True, is_here=is_here)
     out_dir.mkdir(parents=True, exist_ok=True)
-    progress("2/4 start Spark")
+    progress("2/4 start Spark" if is_here else "2/4 start Spark, and check the parts")
     session = spark or start_session(
-        master, rows=count_rows(exports), log_path=out_dir / "spark.log", shared=out_dir, conf=conf or {}
+        master,
+        rows=count_rows(exports),
+        log_path=out_dir / "spark.log",
+        shared=None if out_url else out_dir,
+        conf=conf or {},
     )
-    tables = TableWriter(session, out_dir, is_small=are_small(exports))
     try:
+        exports = exports if is_here else given.check(session, exports)
+        tables = TableWriter(session, out_dir, is_small=are_small(exports), url="" if is_here else out_url)
+        without_blocks = tuple(
+            label for label, export in zip(_labels(exports), exports, strict=True) if _lacks_blocks(export)
+        )
         progress("3/4 look at every row, and order every branch")
         if not authors_agree(exports):
             progress("    authors are hidden under different keys: not compared")
@@ -246,7 +255,7 @@ def _with_source(read: DataFrame, exports: Sequence[Export]) -> DataFrame:
         nothing = [F.lit("").alias(name) for name in ("node", "file")]
         return read.select("*", *nothing, F.lit(0).cast("bigint").alias("row"))
     told = {
-        part.path: (label, f"{export.folder.name}/{part.name}")
+        part: (label, f"{Path(export.source).name}/{part.name}")
         for export, label in zip(exports, _labels(exports), strict=True)
         for parts in export.tables.values()
         for part in parts

@@ -41,13 +41,14 @@ def _audit(options: argparse.Namespace) -> int:
     progress = progress_of("audit")
     given = GivenExports(progress, strict=options.strict)
     result = audit.run(
-        given.fetch(options.export_dir, options.out, with_blocks=True),
+        options.export_dir,
         options.out,
         master=options.master,
         progress=progress,
         giant_from=options.giant_from,
         given=given,
         conf=dict(options.conf),
+        out_url=options.out_url,
     )
     show(json.dumps(_as_json(result)) if options.json else as_text(result))
     return EXIT_MISMATCH if result.findings or result.set_aside else EXIT_OK

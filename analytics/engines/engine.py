@@ -3,12 +3,11 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from analytics.order.branch_tasks import BranchDigest
 from analytics.tables.definitions import TABLES, VIEWS, Definition
 from analytics.tables.periods import Period, find_period
 from ravel.exports.checking import Export, latest_exports
 
-FIRST: Final = ("branch_names", "linearization")
+FIRST: Final = ("branch_names", "linearization", "digests")
 """Tables that are written before the order is compared; the others follow."""
 
 
@@ -23,10 +22,6 @@ class Engine(Protocol):
         """Order every branch of `commits`, as `placed` and `ordered`. Raises LargeBranchRefused."""
         ...
 
-    def digests(self) -> list[BranchDigest]:
-        """Return the digest of each branch with a commit that has a place."""
-        ...
-
     def define(self, name: str, query: str, *, is_kept: bool) -> None:
         """Name a query. One that is kept is computed once."""
         ...
@@ -37,6 +32,11 @@ class Engine(Protocol):
 
     def rows(self, query: str) -> list[dict[str, Any]]:
         """Return the rows of a query of few."""
+        ...
+
+    @property
+    def rows_elsewhere(self) -> Mapping[str, int]:
+        """Rows of tables that were written at a URL, and not below the folder of results."""
         ...
 
     def close(self) -> None:
@@ -142,9 +142,6 @@ def tables_below(definition: Definition, seen: set[str]) -> set[str]:
             found |= tables_below(VIEWS[name], seen)
     return found
 
-
-DIGESTS: Final = "SELECT branch_id, position + 1 AS commits, digest FROM placed WHERE digest IS NOT NULL"
-"""The digests of branches that one task ordered."""
 
 PLACES_CARRIED: Final = ("kind", "root", "repo_id", "author", "time", "acks")
 """Columns of places in tangles that are counted besides their order."""

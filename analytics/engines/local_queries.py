@@ -5,7 +5,7 @@ alone.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,11 +13,10 @@ import duckdb
 import pyarrow as pa
 
 from analytics.engines.duckdb_tables import fetch
-from analytics.engines.engine import DIGESTS, PLACES, PLACES_CARRIED
+from analytics.engines.engine import PLACES, PLACES_CARRIED
 from analytics.order import kernel
 from analytics.order.branch_tasks import (
     CARRIED,
-    BranchDigest,
     LargeBranchRefused,
     linearize_batches,
     placed_schema,
@@ -59,6 +58,11 @@ class LocalQueries(ABC):
             self._database.execute(statement)
         self._named: set[str] = set()
 
+    @property
+    def rows_elsewhere(self) -> Mapping[str, int]:
+        """See Engine."""
+        return {}
+
     @abstractmethod
     def define_source(self, name: str) -> None:
         """See Engine."""
@@ -90,10 +94,6 @@ class LocalQueries(ABC):
             what = f"INSERT INTO {ordered}" if group else f"CREATE OR REPLACE TABLE {ordered} AS"
             self._database.execute(f"{what} FROM ordered_batches")
             self._database.unregister("ordered_batches")
-
-    def digests(self) -> list[BranchDigest]:
-        """See Engine."""
-        return [BranchDigest(**row) for row in self.rows(DIGESTS)]
 
     def define(self, name: str, query: str, *, is_kept: bool) -> None:
         """See Engine."""

@@ -15,10 +15,10 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from analytics.engines.engine import DIGESTS, EXPORTS_SCHEMA, PLACES, PLACES_CARRIED, export_rows
+from analytics.engines.engine import EXPORTS_SCHEMA, PLACES, PLACES_CARRIED, export_rows
 from analytics.engines.spark_tables import JOB_DESCRIPTION, TableWriter, describe
-from analytics.order.branch_tasks import CARRIED, BranchDigest
-from analytics.order.linearize import OrderedBranches, digest_giants, order_branches
+from analytics.order.branch_tasks import CARRIED
+from analytics.order.linearize import OrderedBranches, order_branches, with_digests_of_giants
 from analytics.reading.export_reader import (
     are_small,
     count_rows,
@@ -27,7 +27,7 @@ from analytics.reading.export_reader import (
     local_rows,
     read_by_export,
 )
-from analytics.session import start_session, stop_session
+from analytics.session import runs_here, start_session, stop_session
 from analytics.tables.functions import SPARK
 from ravel.exports.checking import Export, latest_exports
 
@@ -73,6 +73,11 @@ class SparkQueries(ABC):
         if name not in self._frames:
             self.define_source(name)
 
+    @property
+    def rows_elsewhere(self) -> Mapping[str, int]:
+        """See Engine."""
+        return {}
+
     @abstractmethod
     def define_source(self, name: str) -> None:
         """See Engine."""
@@ -103,29 +108,51 @@ class SparkEngine(SparkQueries):
         exports: Sequence[Export],
         out: Path,
         *,
-        master: str = "local[*]",
+        master: str | None = None,
         spark: SparkSession | None = None,
         conf: Mapping[str, str] | None = None,
+        out_url: str = "",
     ) -> None:
-        """Start Spark with settings, or take a session that is left running. Raises JavaMissing, MasterRefused."""
+        """Start Spark with settings, or take a session that is left running. Raises JavaMissing, MasterRefused.
+
+        With `out_url` a cluster's machines need not see `out`: tasks write large tables there, and rows are kept by Spark.
+        """
         self._is_small = are_small(exports)
         self._commits_max = sum(export.rows for export in exports)
         self._exports = exports
         self._is_own = spark is None
         self._out = out
-        self._scratch = out / _FOLDER
-        shutil.rmtree(self._scratch, ignore_errors=True)  # of a run that was killed
+        shutil.rmtree(out / _FOLDER, ignore_errors=True)  # of a run that was killed
         super().__init__(
             spark
             or start_session(
-                master, rows=count_rows(exports), log_path=out / "spark.log", shared=out, conf=conf or {}
+                master,
+                rows=count_rows(exports),
+                log_path=out / "spark.log",
+                shared=None if out_url else out,
+                conf=conf or {},
             )
         )
-        self._tables = TableWriter(self._spark, out, is_small=self._is_small)
+        url = "" if runs_here(master, self._spark) else out_url
+        self._scratch = None if url else out / _FOLDER
+        self._described = self._spark.sparkContext.getLocalProperty(JOB_DESCRIPTION)
+        self._tables = TableWriter(self._spark, out, is_small=self._is_small, url=url)
         self._kept: list[DataFrame] = []
+
+    def check(self, check: Callable[[SparkSession, Sequence[Export]], list[Export]]) -> list[Export]:
+        """Have tasks check the exports; those that are sound are read. Raises ExportError."""
+        describe(self._spark, "check the parts of the exports")
+        self._exports = found = check(self._spark, self._exports)
+        return found
+
+    @property
+    def rows_elsewhere(self) -> Mapping[str, int]:
+        """See Engine."""
+        return self._tables.rows_elsewhere
 
     def define_source(self, name: str) -> None:
         """See Engine."""
+        describe(self._spark, f"bring {name}")
         if name == "commits":
             self._name_commits()
             return
@@ -150,24 +177,27 @@ class SparkEngine(SparkQueries):
             if name in made
             else read_by_export(self._spark, self._exports, name.partition("_by_")[0])
         )
+        if name not in made and not _are_here(self._exports):
+            self._kept.append(frame.persist())
         self.name(name, frame)
 
     def order(self, giant_from: int | None) -> None:
         """See Engine."""
+        commits = self._need("commits")
         describe(self._spark, "order every branch")
-        self._ordered = place_commits(self._need("commits"), giant_from, self._commits_max, self._scratch)
-        placed = gather(self._ordered.order, self._exports)
-        if self._ordered.giants:  # how a giant hangs together is found by joins, and all else is in files
-            self._kept.append(placed.persist())
-        elif self._is_small and self._ordered.files:
-            self._tables.know("placed", self._ordered.files)
-            self._tables.know("ordered", self._ordered.files, "fault IS NULL")
+        ordered = place_commits(commits, giant_from, self._commits_max, self._scratch)
+        placed = gather(ordered.order, self._exports)
+        if self._scratch is None:  # else all is in files, which are read by columns
+            placed = placed.persist()
+            self._kept.append(placed)
+        elif self._is_small and ordered.files:
+            self._tables.know("placed", ordered.files)
+            self._tables.know("ordered", ordered.files, "fault IS NULL")
+        if ordered.giants:
+            describe(self._spark, "digest large branches")
+            placed = with_digests_of_giants(placed, ordered)
         self.name("placed", placed)
         self.name("ordered", placed.where(F.col("fault").isNull()))
-
-    def digests(self) -> list[BranchDigest]:
-        """See Engine."""
-        return [BranchDigest(**row) for row in self.rows(DIGESTS)] + digest_giants(self._ordered)
 
     def define(self, name: str, query: str, *, is_kept: bool) -> None:
         """See Engine."""
@@ -195,25 +225,30 @@ class SparkEngine(SparkQueries):
     def close(self) -> None:
         """See Engine."""
         self._tables.close()
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
         if self._is_own:
             stop_session(self._spark, self._out)
             return
-        self._spark.sparkContext.setLocalProperty(JOB_DESCRIPTION, None)  # type: ignore[arg-type]  # None clears it; the stub says str
+        self._spark.sparkContext.setLocalProperty(JOB_DESCRIPTION, self._described)  # type: ignore[arg-type]  # None clears it; the stub says str
         for frame in self._kept:
             frame.unpersist()
         self.drop_views()
 
     def _name_commits(self) -> None:
         commits = load_commits(self._spark, *self._exports)
-        # Of one large export the rows are the files', which are read as fast as what is kept of them.
-        if len(self._exports) > 1 or are_small(self._exports):
+        # Of one large export the rows are the files', which are read as fast as what is kept of them if they are here.
+        if len(self._exports) > 1 or are_small(self._exports) or not _are_here(self._exports):
             self._kept.append(commits.persist())
         self.name("commits", commits)
 
     def _need(self, name: str) -> DataFrame:
         self.need_source(name)
         return self._frames[name]
+
+
+def _are_here(exports: Sequence[Export]) -> bool:
+    return all(part.is_here for export in exports for parts in export.tables.values() for part in parts)
 
 
 def place_commits(

@@ -9,7 +9,6 @@ from pyspark.sql.utils import is_remote
 
 from analytics.engines.given_tables import CARRIED_ON, ORDERED, columns_of, source_of
 from analytics.engines.spark_engine import SparkQueries
-from analytics.order.branch_tasks import BranchDigest
 from analytics.order.linearize import linearize
 from analytics.reading.export_reader import local_rows, one_row_per_id
 
@@ -56,10 +55,6 @@ class SparkFrames(SparkQueries):
             placed = _order(placed, self._given.get("voids"), giant_from)
         self.name("placed", placed)
         self.name("ordered", placed.where(F.col("fault").isNull()))
-
-    def digests(self) -> list[BranchDigest]:
-        """See Engine. Not asked for here."""
-        return []
 
     def define(self, name: str, query: str, *, is_kept: bool) -> None:
         """See Engine. Nothing is kept, whatever `is_kept` says."""

@@ -19,7 +19,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from analytics.order.kept_rows import write_to_url
 from analytics.reading.export_reader import as_path
+from analytics.results import remove_others
 from analytics.tables.functions import DUCKDB
 
 if TYPE_CHECKING:
@@ -46,12 +48,19 @@ def describe(spark: SparkSession, step: str) -> None:
 
 
 class TableWriter:
-    """Writes tables below one folder. Methods raise OSError."""
+    """Writes tables below one folder; or of a cluster that sees none, small ones there and large ones below a URL.
 
-    def __init__(self, spark: SparkSession, out: Path, *, is_small: bool = False) -> None:
+    Methods raise OSError, ResultsRefused.
+    """
+
+    def __init__(self, spark: SparkSession, out: Path, *, is_small: bool = False, url: str = "") -> None:
         self._spark = spark
         self._out = out.absolute()
         self._is_small = is_small
+        self._url = url
+        self._kept: list[DataFrame] = []
+        self.rows_elsewhere: dict[str, int] = {}
+        """Rows of tables that were written below the URL."""
         self._here: dict[str, tuple[Sequence[Path], str]] = {}
         """Tables whose files are the driver's to read, and the condition of their rows."""
         self._database: duckdb.DuckDBPyConnection | None = None
@@ -62,6 +71,11 @@ class TableWriter:
 
     def write_all(self, tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
         """Write tables that do not need one another, and read them back."""
+        if self._url and not self._is_small:
+            with ThreadPoolExecutor(_WRITERS) as pool:
+                return dict(
+                    zip(tables, pool.map(self._write_elsewhere, tables, tables.values()), strict=True)
+                )
         folders = {name: self._out / "tables" / name for name in tables}
         if self._is_small:
             for name, rows in collect_together(self._spark, tables).items():
@@ -89,7 +103,9 @@ class TableWriter:
         return fetch(self._open(tables), query)
 
     def close(self) -> None:
-        """Let go of the database that queries were answered from."""
+        """Let go of what was kept, and of the database that queries were answered from."""
+        for frame in self._kept:
+            frame.unpersist()
         if self._database is not None:
             self._database.close()
             self._database = None
@@ -99,6 +115,17 @@ class TableWriter:
         folder.mkdir(parents=True)
         pq.write_table(rows, folder / _PART)
         self.know(name, [folder / _PART])
+
+    def _write_elsewhere(self, name: str, table: DataFrame) -> DataFrame:
+        """Have tasks write a table below the URL; it is not read back from there, but kept where Spark keeps tables."""
+        describe(self._spark, f"write {name}")  # of this thread's jobs
+        kept = table.persist()
+        self._kept.append(kept)
+        url = f"{self._url}/tables/{name}"
+        written = write_to_url(kept, url)
+        remove_others(url, written)
+        self.rows_elsewhere[name] = sum(written.values())
+        return kept
 
     def _open(self, tables: Collection[str]) -> "duckdb.DuckDBPyConnection":
         """Return a database with views of these tables."""

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ravel.characters import composed, display_safe
-from ravel.exports.checking import Export, ExportError
+from ravel.exports.checking import Export, ExportError, check_bytes
+from ravel.exports.fetching import bring_part
 from ravel.exports.schema import text_id
 
 _LISTED_MAX: Final = 12
@@ -81,15 +82,21 @@ def _read_branches(exports: Sequence[Export], names: Mapping[str, str]) -> dict[
             branch = branches.setdefault(row["branch_id"], _Branch(row["repo_id"]))
             branch.commits += row["commit_id_count"]
             branch.call(row, names)
+    is_all_here = all(part.is_here for export in exports for part in export.parts)
     for named in _read_names(exports):  # that a branch has now, and had not yet at its last commit
+        if not is_all_here:
+            branches.setdefault(named["branch_id"], _Branch(named["repo_id"]))
         if (known := branches.get(named["branch_id"])) is not None:
             known.call(named, names)
     return dict(sorted(branches.items(), key=lambda item: (-item[1].commits, item[0])))
 
 
 def _count_rows(exports: Sequence[Export]) -> Iterator[pa.Table]:
-    """Yield the different ids and names of parts, and how many commits have them."""
-    for part in (part for export in exports for part in export.parts):
+    """Yield the different ids and names of parts, and how many commits have them.
+
+    Commits that lie elsewhere are left to tasks: `names` has all branches.
+    """
+    for part in (part for export in exports for part in export.parts if part.is_here):
         try:
             with pq.ParquetFile(part.path) as file:
                 keys = ["branch_id", "repo_id", "branch_name"]
@@ -98,18 +105,20 @@ def _count_rows(exports: Sequence[Export]) -> Iterator[pa.Table]:
                     rows: Any = pa.Table.from_batches([batch])
                     yield rows.group_by(keys).aggregate([("commit_id", "count")])
         except (OSError, pa.ArrowException) as error:
-            raise ExportError(f"{part.path} cannot be read: {error}") from None
+            raise ExportError(f"{part.place} cannot be read: {error}") from None
 
 
 def _read_names(exports: Sequence[Export]) -> Iterator[Mapping[str, Any]]:
     """Yield the rows of `names`."""
     for part in (part for export in exports for part in export.tables["names"]):
         try:
-            with pq.ParquetFile(part.path) as file:
+            here = part if part.is_here else bring_part(part)
+            check_bytes(here)
+            with pq.ParquetFile(here.path) as file:
                 for batch in file.iter_batches(columns=["branch_id", "repo_id", "branch_name", "repo_name"]):
                     yield from batch.to_pylist()
         except (OSError, pa.ArrowException) as error:
-            raise ExportError(f"{part.path} cannot be read: {error}") from None
+            raise ExportError(f"{part.place} cannot be read: {error}") from None
 
 
 def _listed(branches: Mapping[bytes, _Branch], found: Sequence[bytes]) -> str:

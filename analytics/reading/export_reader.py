@@ -168,7 +168,7 @@ def read_by_export(spark: "SparkSession", exports: Sequence[Export], table: str)
     having = [(number, one) for number, one in enumerate(exports) if one.tables[table]]
     if len(having) > 1:
         told = {
-            part.path: (export.node, number, export.created_at)
+            part: (export.node, number, export.created_at)
             for number, export in having
             for part in export.tables[table]
         }
@@ -180,14 +180,15 @@ def read_by_export(spark: "SparkSession", exports: Sequence[Export], table: str)
     return told_rows.withColumns({name: F.lit(cell) for name, cell in cells.items()})
 
 
-def mark_files(read: "DataFrame", told: Mapping[Path, tuple[object, ...]], schema: str) -> "DataFrame":
-    """Replace `file_path` of rows of `read_parts` by columns that describe the file."""
+def mark_files(read: "DataFrame", told: Mapping[ExportPart, tuple[object, ...]], schema: str) -> "DataFrame":
+    """Replace `file_path` of rows of `read_parts` by columns that describe the part."""
     from pyspark.sql import functions as F
 
-    by_path = {str(path.absolute()): cells for path, cells in told.items()}
+    by_path = {str(part.path.absolute()): cells for part, cells in told.items() if part.is_here}
     # Spark says a file's address in a spelling of its own: the paths that it stands for are found here.
     addresses = [address.removeprefix("file:").lstrip("/") for address in read.inputFiles()]
     rows = [(f"file:/{address}", True, *by_path[f"/{unquote(address)}"]) for address in addresses]
+    rows += [(part.place, True, *cells) for part, cells in told.items() if not part.is_here]
     known = local_rows(read.sparkSession, f"file_path string, is_known boolean, {schema}", rows)
     marked = read.join(F.broadcast(known), on="file_path", how="left")
     unknown = F.raise_error(F.concat(F.lit("a row is of no file that is read: "), "file_path"))
@@ -197,22 +198,33 @@ def mark_files(read: "DataFrame", told: Mapping[Path, tuple[object, ...]], schem
 def read_parts(
     spark: "SparkSession", exports: Sequence[Export], table: str, timestamps: Sequence[str] = ()
 ) -> "DataFrame":
-    """Read a table with `file_path` (as Spark spells it) and `row`, from 0, and with these timestamps.
+    """Read a table with `file_path` (as `mark_files` knows it) and `row`, from 0, and with these timestamps.
 
     The two are missing where there is no file to read.
     """
+    schema = ", ".join([SPARK_SCHEMAS[table], *(f"{name} timestamp" for name in timestamps)])
+    return _read(spark, schema, [part for export in exports for part in export.tables[table]], with_rows=True)
+
+
+def _read(
+    spark: "SparkSession", schema: str, parts: Sequence[ExportPart], *, with_rows: bool = False
+) -> "DataFrame":
     from pyspark.sql import functions as F
 
-    schema = ", ".join([SPARK_SCHEMAS[table], *(f"{name} timestamp" for name in timestamps)])
-    rows = _read(spark, schema, [part for export in exports for part in export.tables[table]])
-    if not any(export.tables[table] for export in exports):
-        return rows
-    return rows.select("*", F.col("_metadata.file_path"), F.col("_metadata.row_index").alias("row"))
+    found = []
+    if paths := [as_path(part.path) for part in parts if part.is_here]:
+        rows = spark.read.schema(schema).parquet(*paths)
+        if with_rows:
+            rows = rows.select("*", F.col("_metadata.file_path"), F.col("_metadata.row_index").alias("row"))
+        found.append(rows)
+    if elsewhere := [part for part in parts if not part.is_here]:
+        from analytics.reading.part_tasks import PARTS_SCHEMA, part_rows, read_elsewhere
 
-
-def _read(spark: "SparkSession", schema: str, parts: Sequence[ExportPart]) -> "DataFrame":
-    paths = [as_path(part.path) for part in parts]
-    return spark.read.schema(schema).parquet(*paths) if paths else local_rows(spark, schema)
+        listed = local_rows(spark, PARTS_SCHEMA, part_rows(elsewhere))
+        found.append(read_elsewhere(listed, schema, with_rows=with_rows))
+    if not found:
+        return local_rows(spark, schema)
+    return found[0] if len(found) == 1 else found[0].unionByName(found[1])
 
 
 def as_path(path: Path) -> str:

@@ -1,15 +1,20 @@
 """Exports that a command is given: those that are sound are read, and others are set aside with the reason.
 
-A bad export is set aside and named, and the others are read. With `strict`, or if no other is left, it is an error.
+A bad export is set aside and named, and the others are read. With `strict`, or if no other is left, it is an error. One bad
+part sets its export aside: a node whose rows are read in part would seem to lack the others.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ravel.characters import display_safe
-from ravel.exports.checking import Export, ExportError, read_export
-from ravel.exports.fetching import FOLDER_NAME, fetch_exports
+from ravel.exports.checking import Export, ExportError, check_export
+from ravel.exports.fetching import bring_part, list_source, refuse_repeated
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,33 +31,53 @@ class GivenExports:
     def __init__(self, progress: Callable[[str], None], *, strict: bool) -> None:
         self._progress = progress
         self._strict = strict
-        self._sources: dict[Path, str] = {}  # of what was fetched
+        self._count = 0  # of those that were given
         self.set_aside: list[SetAside] = []
 
-    def fetch(self, sources: Sequence[str], out: Path, *, with_blocks: bool = False) -> list[Path]:
-        """Return the folders of the exports that can be fetched. Raises ExportError, OSError."""
-        self._sources = {out / FOLDER_NAME / str(number): source for number, source in enumerate(sources, 1)}
-        keep = None if self._strict or len(sources) == 1 else self._keep
-        folders = fetch_exports(sources, out, self._progress, with_blocks=with_blocks, refuse=keep)
-        if not folders:
-            raise ExportError(self.set_aside[0].reason)
-        return folders
+    def read(
+        self, sources: Sequence[str | Path], *, with_blocks: bool = False, is_here: bool = True
+    ) -> list[Export]:
+        """Return the exports that are sound, by their manifests alone unless `is_here`: then tasks check what is elsewhere.
 
-    def read(self, folders: Sequence[Path], *, with_blocks: bool = False) -> list[Export]:
-        """Return the exports that are sound. Raises ExportError where none is, and OSError."""
+        Raises ExportError where none is, and OSError.
+        """
+        refuse_repeated([*map(str, sources)])
+        self._count = len(sources)
+
+        def read(source: str | Path) -> Export:
+            listed = list_source(str(source), with_blocks=with_blocks)
+            if is_here:
+                return check_export(listed, bring=bring_part, progress=self._progress)
+            return listed
+
         found: list[Export] = []
-        for folder in folders:
+        for source in sources:
             try:
-                found.append(read_export(folder, with_blocks=with_blocks, progress=self._progress))
+                found.append(read(source))
             except ExportError as error:
-                if self._strict or len(folders) == 1:
-                    raise
-                self._keep(self._sources.get(folder, str(folder)), error)
+                self._keep(str(source), error)
+        return self._sound(found)
+
+    def check(self, spark: "SparkSession", exports: Sequence[Export]) -> list[Export]:
+        """Return the exports whose parts tasks find to be sound, each where it lies. Raises ExportError."""
+        from analytics.reading.part_tasks import check_by_tasks
+
+        found: list[Export] = []
+        for export, error in zip(exports, check_by_tasks(spark, exports), strict=True):
+            if error is None:
+                found.append(export)
+            else:
+                self._keep(export.source, error)
+        return self._sound(found)
+
+    def _sound(self, found: list[Export]) -> list[Export]:
         if not found:
             raise ExportError(self.set_aside[0].reason)
         return found
 
     def _keep(self, source: str, error: ExportError) -> None:
+        if self._strict or self._count == 1:
+            raise error
         reason = display_safe(str(error))  # which may quote a stranger's words
         self.set_aside.append(SetAside(source, reason))
         self._progress(f"    set aside: {reason}")

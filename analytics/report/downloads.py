@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import pyarrow as pa
@@ -31,16 +32,21 @@ class Download:
     has_csv: bool
 
 
-def write_downloads(out: Path, *, with_all: bool) -> tuple[Download, ...]:
-    """Write the tables below `out` as CSV, the larger ones only `with_all`; what was there goes. Raises OSError."""
+def write_downloads(
+    out: Path, *, with_all: bool, rows_elsewhere: Mapping[str, int] = MappingProxyType({})
+) -> tuple[Download, ...]:
+    """Write the tables below `out` as CSV, the larger ones only `with_all`; what was there goes. Raises OSError.
+
+    Tables of `rows_elsewhere` are not there, and get none.
+    """
     folder = out / "csv"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     found = []
     for name in TABLES:
         parts = sorted((out / "tables" / name).glob("*.parquet"))
-        rows = sum(pq.read_metadata(part).num_rows for part in parts)
-        has_csv = with_all or rows <= CSV_ROWS_MAX
+        rows = rows_elsewhere.get(name, sum(pq.read_metadata(part).num_rows for part in parts))
+        has_csv = name not in rows_elsewhere and (with_all or rows <= CSV_ROWS_MAX)
         if has_csv:
             _write_csv(name, parts, folder / f"{name}.csv")
         found.append(Download(name, rows, has_csv))

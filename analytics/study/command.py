@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _study(options: argparse.Namespace) -> int:
     from analytics.reading.given_exports import GivenExports
-    from analytics.session import start_session
+    from analytics.session import runs_here, start_session
     from analytics.study import page as study_page
     from analytics.study import study
     from analytics.study.real_branches import load_real_branches
@@ -42,10 +42,13 @@ def _study(options: argparse.Namespace) -> int:
     )
     progress = progress_of("study")
     given = GivenExports(progress, strict=options.strict)
-    exports = given.read(given.fetch(options.export_dir, options.out)) if options.export_dir else []
+    conf = dict(options.conf)
+    is_here = runs_here(options.master, conf=conf)
+    exports = given.read(options.export_dir, is_here=is_here) if options.export_dir else []
     options.out.mkdir(parents=True, exist_ok=True)
-    session = start_session(options.master, log_path=options.out / "spark.log", conf=dict(options.conf))
+    session = start_session(options.master, log_path=options.out / "spark.log", conf=conf)
     try:
+        exports = exports if is_here else given.check(session, exports)
         real = load_real_branches(session, exports) if exports else []
         if exports and not real:
             progress(f"the exports hold no branch of 2 to {study.REAL_COMMITS_MAX:,} commits")

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
@@ -24,6 +23,9 @@ if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
 
 StrictOption = Annotated[
     bool, typer.Option("--strict", help="Stop at a bad export; else it is named, and others are read.")
+]
+MasterOption = Annotated[
+    str | None, typer.Option(help="Spark master. [default: that of Spark's settings, else local[*]]")
 ]
 ConfOption = Annotated[
     list[str] | None,
@@ -60,12 +62,12 @@ def analyze(
             help="Exports of one or more nodes, folders or URLs, read as one; by default this node's.",
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for tables, digests and report.html.")] = Path("analysis"),
+    out: Annotated[str, typer.Option(help="Folder or URL for tables, digests and report.html.")] = "analysis",
     engine: Annotated[
         Literal["spark", "local"],
         typer.Option(help="Compute with Spark at any size, or with DuckDB in one process, without Java."),
     ] = "spark",
-    master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
+    master: MasterOption = None,
     conf: ConfOption = None,
     no_verify: Annotated[
         bool, typer.Option("--no-verify", help="Compare nothing with the node's ranks.")
@@ -88,7 +90,7 @@ def analyze(
     """Analyze an export: statistics, the order computed anew, and a report. Spark, the default, needs Java 17 or newer."""
     own, environment = ("", {}) if export_folders else _own_export(context)
     destinations = export_folders or [own]
-    options = ["--out", str(out), "--master", master, "--engine", engine]
+    options = ["--out", out, *_master(master), "--engine", engine]
     options += _settings(conf)
     options += ["--no-verify"] if no_verify else []
     options += [f"--draw={draw}"] if draw is not None else []
@@ -108,8 +110,8 @@ def audit(
         list[str] | None,
         typer.Argument(metavar="[EXPORT...]", help="Exports of one or more nodes; by default this node's."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the table of findings.")] = Path("audit"),
-    master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
+    out: Annotated[str, typer.Option(help="Folder or URL for the table of findings.")] = "audit",
+    master: MasterOption = None,
     conf: ConfOption = None,
     giant_from: LargeBranchOption = None,
     strict: StrictOption = False,
@@ -121,7 +123,7 @@ def audit(
     """
     own, environment = ("", {}) if export_folders else _own_export(context)
     destinations = export_folders or [own]
-    arguments = [*destinations, "--out", str(out), "--master", master, *_large_branch_options(giant_from)]
+    arguments = [*destinations, "--out", out, *_master(master), *_large_branch_options(giant_from)]
     arguments += [*_settings(conf), *(["--strict"] if strict else [])]
     _run_job("analytics.audit.command", arguments, as_json, environment)
 
@@ -132,13 +134,13 @@ def study(
         list[str] | None,
         typer.Argument(metavar="EXPORT", help="Exports whose largest branches are replayed too."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for tables and study.html.")] = Path("study"),
+    out: Annotated[str, typer.Option(help="Folder or URL for tables and study.html.")] = "study",
     quick: Annotated[bool, typer.Option("--quick", help="Small tangles: minutes, not hours.")] = False,
     heights: Annotated[str | None, typer.Option(help="Commits of the tangles: 32K,64K.")] = None,
     widths: Annotated[str | None, typer.Option(help="Feeds of the tangles: 4,64.")] = None,
     seeds: Annotated[int | None, typer.Option(help="Runs of each scenario.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume the study in --out.")] = False,
-    master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
+    master: MasterOption = None,
     conf: ConfOption = None,
     strict: StrictOption = False,
     as_json: JsonOption = False,
@@ -146,7 +148,7 @@ def study(
     """Replay tangles in Spark and count the edits that keep a timeline in order. Needs Java 17 or newer."""
     if name != "scuttlesort":
         raise ServiceError("bad_request", f"there is no study {name!r}", "ravel study scuttlesort")
-    options = ["--out", str(out), "--master", master]
+    options = ["--out", out, *_master(master)]
     options += ["--quick"] if quick else []
     options += [f"--heights={heights}"] if heights is not None else []
     options += [f"--widths={widths}"] if widths is not None else []
@@ -183,6 +185,10 @@ def _known_names(context: typer.Context) -> dict[str, str]:
         return {api.show_status()["node"]: "This node"} | names
     except ServiceError:
         return {}
+
+
+def _master(master: str | None) -> list[str]:
+    return [] if master is None else ["--master", master]
 
 
 def _settings(conf: list[str] | None) -> list[str]:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -11,8 +10,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from tests.e2e.cluster import Peer, run_ravel, until
-from tests.support.machine import patience
+from tests.e2e.cluster import Peer, run_ravel
+from tests.support.object_store import object_store
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
@@ -21,38 +20,8 @@ _SECRET = "a secret that no log may show"
 
 @pytest.fixture
 def endpoint(tmp_path: Path) -> Iterator[str]:
-    """The address of a server that keeps what it is given in memory, with a bucket `ravel`."""
-    log = tmp_path / "server.log"  # not a pipe: it says a line for each request
-    with log.open("wb") as said:
-        server = subprocess.Popen(
-            [sys.executable, "-P", "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"],
-            stdout=subprocess.DEVNULL,
-            stderr=said,
-        )
-    try:
-        until(lambda: _address(log) is not None, "the server says where it listens")
-        address = _address(log)
-        assert address is not None
-        with _bucket_maker(address) as maker:
-            assert maker.wait(patience(30)) == 0
+    with object_store(tmp_path / "server.log", "ravel") as address:
         yield address
-    finally:
-        server.kill()
-        server.wait()
-
-
-def _address(log: Path) -> str | None:
-    found = re.search(r"Running on (http://\S+)", log.read_text())
-    return None if found is None else found[1]
-
-
-def _bucket_maker(address: str) -> subprocess.Popen[bytes]:
-    # Of a process of its own: the driver leaves a thread with a loop and open connections behind.
-    code = (
-        "import sys, s3fs\n"
-        "s3fs.S3FileSystem(key='a', secret='b', client_kwargs={'endpoint_url': sys.argv[1]}).mkdir('ravel')"
-    )
-    return subprocess.Popen([sys.executable, "-P", "-c", code, address])
 
 
 @pytest.fixture
@@ -105,16 +74,15 @@ def test_exports_go_to_an_object_store_and_are_read_from_there(
     assert _SECRET not in said
 
 
-def _rows_read(out: Path, environment: Mapping[str, str]) -> int:
+def _rows_read(cache: Path, environment: Mapping[str, str]) -> int:
     """How many commits the analysis reads from there, in a process of its own as it does."""
-    code = (
-        "import sys, pathlib, ravel.exports.fetching as f, ravel.exports.checking as r\n"
-        "(folder,) = f.fetch_exports(['s3://ravel/of/alice'], pathlib.Path(sys.argv[1]), print)\n"
-        "print(r.read_export(folder).rows)"
-    )
-    command = [sys.executable, "-c", code, str(out)]
+    code = "import ravel.exports.fetching as f\nprint(f.read_source('s3://ravel/of/alice').rows)"
     done = subprocess.run(
-        command, capture_output=True, text=True, check=True, env={**os.environ, **environment}
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **environment, "XDG_CACHE_HOME": str(cache)},
     )
     return int(done.stdout.splitlines()[-1])
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 import analytics.frames as figures
 from analytics.order.branch_tasks import LargeBranchRefused
-from ravel.exports.spark_source import RavelSource
+from ravel.exports.spark_source import register
 
 _SERVER: Final = (
     "--conf spark.ui.enabled=false --conf spark.driver.bindAddress=127.0.0.1 --conf spark.driver.host=127.0.0.1 "
@@ -36,7 +36,7 @@ def ask(export: str, out: Path) -> None:
         builder = builder.config(name, value)
     spark: SparkSession = builder.getOrCreate()
     print(type(spark).__module__)
-    spark.dataSource.register(RavelSource)
+    register(spark)
     commits = spark.read.format("ravel").load(export)
     voids = spark.read.format("ravel").option("table", "voids").load(export)
     order = figures.order(commits, voids)

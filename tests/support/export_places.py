@@ -17,7 +17,7 @@ import fsspec  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from ravel.exports.checking import read_export
-from ravel.exports.fetching import fetch_exports
+from ravel.exports.fetching import read_source
 from ravel.exports.schema import MANIFEST_NAME
 from storage.export.destinations import Destination, open_destination
 from storage.export.export import ExportPlan, export_store
@@ -37,7 +37,7 @@ class Place:
     """A place for exports that can be cut off after some of its changes."""
 
     kind: str
-    folder: Path  # of this machine; for a store of objects, where it is fetched to
+    folder: Path  # of this machine
     left: int = STEPS_MAX  # changes until the cut
 
     @property
@@ -85,8 +85,7 @@ class Place:
         """Commits that a reader of the manifest finds, all of them sound."""
         if self.kind != "objects":
             return read_export(self.folder).rows
-        (fetched,) = fetch_exports([_URL], self.folder, lambda _: None)
-        return read_export(fetched).rows
+        return read_source(_URL).rows
 
 
 def listed_in(manifest: dict[str, Any], table: str) -> set[str]:
@@ -98,6 +97,7 @@ def listed_in(manifest: dict[str, Any], table: str) -> set[str]:
 def open_place(kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     """A place of one of KINDS for the length of a block."""
     found = Place(kind, folder)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder.parent / "cache"))
 
     def watched(change: Callable[..., Any]) -> Callable[..., Any]:
         def watch(*arguments: Any, **options: Any) -> Any:  # noqa: ANN401  # of any function

@@ -30,7 +30,7 @@ from analytics.engines.spark_tables import collect_together
 from analytics.order.branch_tasks import LargeBranchRefused, placed_schema
 from analytics.tables.definitions import TABLES
 from ravel.exports.checking import read_export
-from ravel.exports.spark_source import RavelSource
+from ravel.exports.spark_source import register
 from ravel.exports.tables import OpenExport, Table
 from tests.support.analyses import Counted
 from tests.support.builders import World
@@ -389,7 +389,7 @@ def test_a_branch_too_large_for_this_process_is_refused(
 @pytest.mark.slow
 @pytest.mark.extended
 def test_spark_reads_an_export_by_its_format(spark: SparkSession, export: Path) -> None:
-    spark.dataSource.register(RavelSource)
+    register(spark)
     for name in ("commits", "edits", "members"):
         rows: Any = spark.read.format("ravel").option("table", name).load(str(export)).toArrow()
         expected = ravel.open_export(export).table(name).arrow()
@@ -400,7 +400,7 @@ def test_spark_reads_an_export_by_its_format(spark: SparkSession, export: Path) 
 @pytest.mark.slow
 @pytest.mark.extended
 def test_spark_follows_an_export_by_its_format(spark: SparkSession, world: World, tmp_path: Path) -> None:
-    spark.dataSource.register(RavelSource)
+    register(spark)
     folder, found = tmp_path / "export", tmp_path / "found"
 
     def follow() -> None:

@@ -69,23 +69,59 @@ def test_a_bad_export_is_set_aside_and_named_and_the_others_are_analyzed(
     assert f"Not read: {bad}. " in page
     assert __main__.main([*arguments, "--json"]) == command.EXIT_OK
     set_aside = json.loads(capsys.readouterr().out)["set_aside"]
-    assert [one["source"] for one in set_aside] == [nowhere, str(bad)]
+    assert [one["source"] for one in set_aside] == [str(bad), nowhere]
 
     assert __main__.main([*arguments, "--strict"]) == command.EXIT_BAD_EXPORT
-    assert "nowhere" in capsys.readouterr().err
+    assert "row 0 (from 0): acks holds" in capsys.readouterr().err
     alone = [str(bad), "--engine", "local", "--out", str(tmp_path / "out")]
     assert __main__.main(alone) == command.EXIT_BAD_EXPORT, "nothing else is there to read"
 
 
-def test_a_fetched_export_is_set_aside_by_the_url_that_was_given(tmp_path: Path) -> None:
+def test_an_export_elsewhere_is_set_aside_by_the_url_that_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     good = write_export(tmp_path / "good", [Row("a")])
     bad = write_export(tmp_path / "bad", [Row("a")], node="stranger")
     change_rows(bad, "commits", lambda rows: rows[0].update(acks=[b"short"]))
     fsspec.filesystem("memory").put(str(bad), "/stranger/export", recursive=True)
     given = GivenExports(lambda _: None, strict=False)
-    folders = given.fetch(["memory://stranger/export", str(good)], tmp_path / "out")
-    assert [export.folder for export in given.read(folders)] == [good]
+    assert [one.source for one in given.read(["memory://stranger/export", good])] == [str(good)]
     assert [one.source for one in given.set_aside] == ["memory://stranger/export"]
+    assert "memory://stranger/export/commits/part-00000001.parquet row 0" in given.set_aside[0].reason
+
+
+@pytest.mark.slow
+def test_results_go_to_a_url_and_what_an_earlier_run_left_in_their_folders_goes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = fsspec.filesystem("memory")
+    export = write_export(tmp_path / "export", [Row("a"), Row("b", ("a",))])
+    arguments = [str(export), "--engine", "local", "--out", "memory://results/of/one/", "--json"]
+    files.pipe_file("/results/of/one/tables/branches/part-00007.parquet", b"of before")
+    for _ in range(2):  # the second reads the summary of the first
+        assert __main__.main(arguments) == command.EXIT_OK
+        told = json.loads(capsys.readouterr().out)
+        assert told["report"] == "memory://results/of/one/report.html"
+        assert b"<html" in files.cat_file("/results/of/one/report.html")
+        assert files.ls("/results/of/one/tables/branches", detail=False) == [
+            "/results/of/one/tables/branches/part-00000.parquet"
+        ]
+    (digest,) = json.loads(files.cat_file(told["digests"])).values()
+    assert digest["commits"] == 2
+    files.rm("/results", recursive=True)
+
+
+def test_results_that_their_url_refuses_are_an_error_and_no_result(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [str(tmp_path), "--engine", "local", "--out", "nothing://such/place", "--json"]
+    assert __main__.main(arguments) == command.EXIT_STORAGE_FAILED
+    told = json.loads(capsys.readouterr().out)["error"]
+    assert (told["code"], told["message"]) == (
+        "storage_failed",
+        "cannot write to nothing://such/place: ValueError",
+    )
 
 
 @pytest.mark.slow

@@ -1,12 +1,18 @@
-"""Settings of Spark that a user has made stay as they are."""
+"""Settings of Spark that a user has made stay as they are, whichever way they were made."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from analytics.session import settings_with
+from analytics import session
+from analytics.session import find_master, runs_here, settings_with
 
 OURS = {"spark.driver.memory": "2g", "spark.ui.enabled": "false", "spark.sql.session.timeZone": "UTC"}
+
+
+def _settings(conf: dict[str, str]) -> dict[str, str]:
+    return settings_with(OURS, session._given_settings(conf), conf)
 
 
 def test_settings_of_a_run_and_of_spark_defaults_go_before_ours(
@@ -15,13 +21,16 @@ def test_settings_of_a_run_and_of_spark_defaults_go_before_ours(
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     (tmp_path / "spark-defaults.conf").write_text(
         "# spark.ui.enabled false\n\nspark.ui.enabled   true\nspark.driver.memory=5g\n"
-        "spark.sql.session.timeZone Asia/Tokyo\n",
+        "spark.sql.session.timeZone Asia/Tokyo\nspark.master spark://here:7077\n",
         encoding="utf-8",
     )
     conf = {"spark.driver.memory": "9g", "spark.executor.cores": "4", "spark.sql.session.timeZone": "PST"}
     # Spark itself reads what stands in its file.
-    assert settings_with(OURS, {}) == {"spark.sql.session.timeZone": "UTC"}
-    assert settings_with(OURS, conf) == conf | {"spark.sql.session.timeZone": "UTC"}
+    assert _settings({}) == {}
+    assert _settings(conf) == conf
+    assert find_master(None) == "spark://here:7077"
+    assert find_master("local[2]") == "local[2]"
+    assert find_master(None, {"spark.master": "yarn"}) == "yarn"
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe", b"alone\n"], ids=["none", "no text", "no pairs"])
@@ -33,4 +42,28 @@ def test_without_settings_of_a_user_ours_hold(
     if content is not None:
         (tmp_path / "conf").mkdir()
         (tmp_path / "conf" / "spark-defaults.conf").write_bytes(content)
-    assert settings_with(OURS, {}) == OURS
+    assert _settings({}) == OURS
+    assert find_master(None) == "local[*]"
+
+
+def test_settings_of_spark_submit_are_those_of_its_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    monkeypatch.setattr(session, "SparkContext", SimpleNamespace(_ensure_initialized=lambda: None))
+    stated = [("spark.master", "spark://there:7077"), ("spark.driver.memory", "7g")]
+    monkeypatch.setattr(session, "SparkConf", lambda: SimpleNamespace(getAll=lambda: stated))
+    assert find_master(None) == "spark://there:7077"
+    assert _settings({}) == {"spark.ui.enabled": "false", "spark.sql.session.timeZone": "UTC"}
+
+
+@pytest.mark.parametrize(
+    "master, is_here",
+    [
+        ("local", True),
+        ("local[8]", True),
+        ("local-cluster[2,1,1024]", False),
+        ("spark://x:7077", False),
+        ("yarn", False),
+    ],
+)
+def test_tasks_run_here_where_the_master_is_this_process(master: str, is_here: bool) -> None:
+    assert runs_here(master) is is_here

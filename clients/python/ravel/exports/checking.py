@@ -2,19 +2,21 @@
 
 An export is a folder as `ravel.exports.schema` describes it. Whatever is wrong with one is an `ExportError` that names
 the file. Parts never change once a manifest lists them, so what was checked here is what is read later. A part that a newer
-export has replaced meanwhile is read from where it is kept.
+export has replaced meanwhile is read from where it is kept. `ravel.exports.fetching` brings exports that lie elsewhere.
 """
 
 import json
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -48,6 +50,17 @@ CREATED_AT_MAX: Final = 7_258_118_399
 BODY_TABLES: Final = ("bodies",)
 """What people wrote. These and blocks are most of an export's bytes: they are checked and brought where that is asked."""
 
+WATERMARKS: Final = {
+    "commits": "watermark",
+    "edits": "watermark",
+    "bodies": "watermark",
+    "relay_commits": "relay_watermark",
+    "blocks": "blocks_watermark",
+    "relay_blocks": "relay_blocks_watermark",
+}
+"""Tables that can be followed, and what the manifest calls the sequence up to which they are exported."""
+_URL: Final = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL)
+
 _COUNTED: Final = (b"bytes", b"blocks", b"publications", b"files")
 """Units of what is summed."""
 _SUMMED: Final = frozenset(
@@ -70,13 +83,24 @@ class ExportError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ExportPart:
-    """One Parquet file of an export, found to be what the manifest says."""
+    """One Parquet file of an export, as the manifest describes it."""
 
-    path: Path
+    path: Path  # on this machine; of a part that lies elsewhere, once it was brought
     rows: int
     size: int  # bytes
     blake3: str  # hex
     name: str  # path in the export, as the manifest has it
+    url: str = ""  # of the export, where it lies elsewhere
+
+    @property
+    def place(self) -> str:
+        """Path or URL, for errors."""
+        return f"{self.url}/{self.name}" if self.url else str(self.path)
+
+    @property
+    def is_here(self) -> bool:
+        """Return True unless it lies elsewhere and was not brought."""
+        return not self.url or self.path != Path(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +123,9 @@ class Holdings:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """An export that was checked."""
+    """An export, as its manifest describes it."""
 
-    folder: Path
+    source: str  # the path or URL that was given
     node: str
     schema_version: int
     created_at: int  # unix seconds
@@ -117,6 +141,8 @@ class Export:
     holdings: Holdings | None = None  # None where they were not counted
     has_bodies: bool = False  # likewise
     unjudged_repos: int = 0  # of which it tells no members, for their root branches are damaged
+    watermarks: Mapping[str, int] = field(default_factory=dict)
+    """Sequences up to which tables that can be followed are exported."""
 
     @property
     def parts(self) -> tuple[ExportPart, ...]:
@@ -152,28 +178,31 @@ def read_export(
 
     Several parts are checked at once, and `progress` gets reports of long checks.
     """
-    path = folder / MANIFEST_NAME
+    listed = list_export(str(folder), read_manifest(folder), with_blocks=with_blocks, with_bodies=with_bodies)
+    return check_export(listed, progress=progress)
+
+
+def list_export(
+    source: str, content: bytes, *, with_blocks: bool = False, with_bodies: bool = False
+) -> Export:
+    """Return the export that a manifest's bytes describe; no part is looked at. Raises ExportError."""
+    folder = local_folder(source)
+    place = f"{source.rstrip('/')}/{MANIFEST_NAME}" if folder is None else str(folder / MANIFEST_NAME)
+    manifest = parse_manifest(content, place)
     try:
-        manifest = load_manifest(path)
-        version = int(manifest["schema_version"])
         created_at = _number(manifest["created_at"])
         if created_at > CREATED_AT_MAX:
-            raise ExportError(f"{path} says that it was made after the year 2199: created_at is {created_at}")
-        tables = {
-            table: tuple(find_part(part, folder) for part in parts)
-            for table, parts in list_tables(
-                manifest, folder, path, with_blocks=with_blocks, with_bodies=with_bodies
-            ).items()
-        }
-        _check_parts(tables, version, progress)
+            raise ExportError(
+                f"{place} says that it was made after the year 2199: created_at is {created_at}"
+            )
         quotas = manifest.get("quotas")
         return Export(
-            folder=folder,
+            source=source,
             node=str(manifest["node"]),
-            schema_version=version,
+            schema_version=int(manifest["schema_version"]),
             created_at=created_at,
             watermark=_number(manifest["watermark"]),
-            tables=tables,
+            tables=_list_tables(manifest, source, place, with_blocks=with_blocks, with_bodies=with_bodies),
             pseudonyms=str(manifest.get("pseudonyms", "")),
             quotas=Quotas(_number(quotas["total"]), _number(quotas["topic"])) if quotas else None,
             has_blocks=manifest.get("has_blocks") is True,
@@ -182,11 +211,28 @@ def read_export(
             relay_blocks_from=_number(manifest.get("relay_blocks_from", 0)),
             holdings=_read_holdings(manifest.get("holdings")),
             unjudged_repos=_number(manifest.get("unjudged_repos", 0)),
+            watermarks={table: _number(manifest.get(name, 0)) for table, name in WATERMARKS.items()},
         )
     except OSError as error:
-        raise ExportError(f"{error.filename or folder} cannot be read: {error.strerror}") from None
+        raise ExportError(f"{error.filename or source} cannot be read: {error.strerror}") from None
     except (KeyError, TypeError, ValueError) as error:
-        raise ExportError(f"{path} is not a manifest: {type(error).__name__} {error}") from None
+        raise ExportError(f"{place} is not a manifest: {type(error).__name__} {error}") from None
+
+
+def check_export(
+    export: Export,
+    *,
+    bring: Callable[[ExportPart], ExportPart] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Export:
+    """Check every part of an export that was listed, some at once. `bring` makes files of this machine of parts elsewhere.
+
+    Raises ExportError.
+    """
+    try:
+        return _check_parts(export, bring or (lambda part: part), progress)
+    except OSError as error:
+        raise ExportError(f"{error.filename or export.source} cannot be read: {error.strerror}") from None
 
 
 def _read_holdings(stated: Mapping[str, object] | None) -> Holdings | None:
@@ -211,37 +257,53 @@ def latest_exports(exports: Sequence[Export]) -> list[Export]:
     return [*{export.node: export for export in sorted(exports, key=lambda one: one.created_at)}.values()]
 
 
-def load_manifest(path: Path) -> dict[str, Any]:
-    """Return a manifest, of a version that is known. Raises ExportError, OSError."""
-    if not path.is_file():
-        raise ExportError(
-            f"{path} is not there: this is not an export, or one that was never finished (`ravel export` makes one)"
-        )
-    if path.stat().st_size > MANIFEST_SIZE_MAX:
-        raise ExportError(f"{path} is over {MANIFEST_SIZE_MAX >> 20} MiB, too large for a manifest")
+def local_folder(source: str) -> Path | None:
+    """Return the folder that a path or URL names, None where it is elsewhere."""
+    url = _URL.fullmatch(source)
+    if url is None:
+        return Path(source)
+    return Path(unquote(url[2])) if url[1] == "file" else None
+
+
+def read_manifest(folder: Path) -> bytes:
+    """Return the bytes of the manifest in a folder. Raises ExportError."""
+    path = folder / MANIFEST_NAME
     try:
-        content = path.read_bytes()
+        if not path.is_file():
+            raise ExportError(
+                f"{path} is not there: this is not an export, or one that was never finished (`ravel export` makes one)"
+            )
+        if path.stat().st_size > MANIFEST_SIZE_MAX:
+            raise ExportError(f"{path} is over {MANIFEST_SIZE_MAX >> 20} MiB, too large for a manifest")
+        return path.read_bytes()
+    except OSError as error:
+        raise ExportError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def parse_manifest(content: bytes, place: str) -> dict[str, Any]:
+    """Return a manifest, of a version that is known. Raises ExportError."""
+    try:
         manifest = json.loads(content)
     except (ValueError, RecursionError):
-        raise ExportError(f"{path} is not JSON: the export is damaged or was cut off") from None
+        raise ExportError(f"{place} is not JSON: the export is damaged or was cut off") from None
     if not has_manifest_checksum(content):
-        raise ExportError(f"{path} is damaged: its checksum is wrong")
+        raise ExportError(f"{place} is damaged: its checksum is wrong")
     if not isinstance(manifest, dict) or manifest.get("format") != EXPORT_FORMAT:
-        raise ExportError(f"{path} is not the manifest of a Ravel export")
+        raise ExportError(f"{place} is not the manifest of a Ravel export")
     version = manifest.get("schema_version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise ExportError(f"{path} states no schema version")
+        raise ExportError(f"{place} states no schema version")
     if version > SCHEMA_VERSION:
         raise ExportError(
-            f"{path} is of schema version {version}; this Ravel knows versions up to {SCHEMA_VERSION}: update Ravel"
+            f"{place} is of schema version {version}; this Ravel knows versions up to {SCHEMA_VERSION}: update Ravel"
         )
     return manifest
 
 
-def list_tables(
-    manifest: Mapping[str, Any], folder: Path, path: Path, *, with_blocks: bool, with_bodies: bool
+def _list_tables(
+    manifest: Mapping[str, Any], source: str, place: str, *, with_blocks: bool, with_bodies: bool
 ) -> dict[str, tuple[ExportPart, ...]]:
-    """Return the parts of each table that a manifest lists; `path` is what errors name.
+    """Return the parts of each table that a manifest lists; `place` is what errors name.
 
     Those of blocks are passed over unless `with_blocks`, those of bodies unless `with_bodies`.
     Raises ExportError, KeyError, TypeError, ValueError.
@@ -252,26 +314,27 @@ def list_tables(
     for name in TABLES:
         if name != "commits":
             tables[name] = [] if name in passed_over else listed.get(name, [])
-    return {name: tuple(_listed_parts(parts, folder, path)) for name, parts in tables.items()}
+    return {name: tuple(_listed_parts(parts, source, place)) for name, parts in tables.items()}
 
 
-def _listed_parts(listed: list[dict[str, Any]], folder: Path, path: Path) -> list[ExportPart]:
+def _listed_parts(listed: list[dict[str, Any]], source: str, place: str) -> list[ExportPart]:
+    folder = local_folder(source)
     parts = []
     for row in listed:
         name = row["path"]
         # A manifest may come from someone else: what it lists stays inside its folder.
         if not isinstance(name, str) or Path(name).is_absolute() or ".." in Path(name).parts:
-            raise ExportError(f"{path} lists a part outside of its folder: {name!r}")
-        parts.append(
-            ExportPart(folder / name, _number(row["rows"]), _number(row["bytes"]), str(row["blake3"]), name)
-        )
+            raise ExportError(f"{place} lists a part outside of its folder: {name!r}")
+        sizes = _number(row["rows"]), _number(row["bytes"])
+        url = source.rstrip("/") if folder is None else ""
+        parts.append(ExportPart((folder or Path()) / name, *sizes, str(row["blake3"]), name, url))
     if len({part.path for part in parts}) != len(parts):
-        raise ExportError(f"{path} lists a part twice")
-    return parts
+        raise ExportError(f"{place} lists a part twice")
+    return parts if folder is None else [find_part(part, folder) for part in parts]
 
 
 def find_part(part: ExportPart, folder: Path) -> ExportPart:
-    """Return the part by the path that it has longest.
+    """Return a part in a folder of this machine by the path that it has longest. Raises ExportError, OSError.
 
     Where the exporter gives parts two names, that is the one under KEPT_NAME: the other goes when the part is replaced,
     which may be while Spark reads. Copying an export makes two files of them: the other is then the one that is meant.
@@ -298,31 +361,71 @@ def _refuse_links(folder: Path, path: Path) -> None:
 
 
 def _check_parts(
-    tables: Mapping[str, Sequence[ExportPart]], version: int, progress: Callable[[str], None] | None
-) -> None:
+    export: Export, bring: Callable[[ExportPart], ExportPart], progress: Callable[[str], None] | None
+) -> Export:
     """Check parts, some at once. Of several that are wrong the first is named."""
-    expected = {table: columns_of(table, version) for table in tables}
-    every = [(part, expected[table]) for table, parts in tables.items() for part in parts]
-    names = [table for table, parts in tables.items() for _ in parts]
-    sums: Counter[tuple[str, str]] = Counter()
+    expected = {table: columns_of(table, export.schema_version) for table in export.tables}
+    every = [(table, part) for table, parts in export.tables.items() for part in parts]
+    found: dict[str, list[ExportPart]] = {table: [] for table in export.tables}
+    sums = ColumnSums()
     told_at = time.monotonic()
+
+    def check(one: tuple[str, ExportPart]) -> tuple[ExportPart, Mapping[str, int]]:
+        part = bring(one[1]) if one[1].url else one[1]
+        return part, check_part(part, expected[one[0]])
+
     # Hashing and reading files leave the interpreter to other threads.
     with ThreadPoolExecutor(min(_THREADS_MAX, 2 * (os.cpu_count() or 1))) as threads:
         try:
-            checked = threads.map(lambda one: check_part(*one), every)
-            for count, ((part, _), table, counted) in enumerate(zip(every, names, checked, strict=True), 1):
-                sums.update({(table, name): number for name, number in counted.items()})
-                for key in _SUMMED & sums.keys():
-                    if sums[key] > SUM_MAX:
-                        raise ExportError(
-                            f"{part.path}: {key[1]} adds up to more than {SUM_MAX}, which nothing can have"
-                        )
+            for count, ((table, _), (part, counted)) in enumerate(
+                zip(every, threads.map(check, every), strict=True), 1
+            ):
+                sums.add(table, part, counted)
+                found[table].append(part)
                 if progress is not None and time.monotonic() - told_at >= _PROGRESS_SECONDS:
                     progress(f"    {count:,} of {len(every):,} parts")
                     told_at = time.monotonic()
         except BaseException:  # an interrupt too: the parts that wait are not read for nothing
             threads.shutdown(cancel_futures=True)
             raise
+    return replace(export, tables={table: tuple(parts) for table, parts in found.items()})
+
+
+class ColumnSums:
+    """Sums of the columns of one export that count something, over the parts that were checked."""
+
+    def __init__(self) -> None:
+        self._sums: Counter[tuple[str, str]] = Counter()
+
+    def add(self, table: str, part: ExportPart, counted: Mapping[str, int]) -> None:
+        """Add what `check_part` counted. Raises ExportError for a sum that nothing can have."""
+        self._sums.update({(table, name): number for name, number in counted.items()})
+        for key in _SUMMED & self._sums.keys():
+            if self._sums[key] > SUM_MAX:
+                raise ExportError(
+                    f"{part.place}: {key[1]} adds up to more than {SUM_MAX}, which nothing can have"
+                )
+
+
+def check_bytes(part: ExportPart) -> bytes:
+    """Check that a part's file is as large as the manifest says, and unaltered; return its last bytes.
+
+    Raises ExportError, OSError.
+    """
+    if not part.path.is_file():
+        raise ExportError(f"{part.place} is missing, but the manifest lists it")
+    size = part.path.stat().st_size
+    if size != part.size:
+        raise ExportError(f"{part.place} has {size} bytes, the manifest says {part.size}")
+    hasher = blake3()
+    last = b""
+    with part.path.open("rb") as file:
+        while chunk := file.read(_HASH_CHUNK_SIZE):
+            hasher.update(chunk)
+            last = chunk
+    if hasher.hexdigest() != part.blake3:
+        raise ExportError(f"{part.place} was altered: its BLAKE3 checksum is not the manifest's")
+    return last
 
 
 def check_part(part: ExportPart, expected: pa.Schema) -> Mapping[str, int]:
@@ -330,38 +433,26 @@ def check_part(part: ExportPart, expected: pa.Schema) -> Mapping[str, int]:
 
     Raises ExportError, OSError.
     """
-    if not part.path.is_file():
-        raise ExportError(f"{part.path} is missing, but the manifest lists it")
-    size = part.path.stat().st_size
-    if size != part.size:
-        raise ExportError(f"{part.path} has {size} bytes, the manifest says {part.size}")
-    hasher = blake3()
-    small = b""
-    with part.path.open("rb") as file:
-        while chunk := file.read(_HASH_CHUNK_SIZE):
-            hasher.update(chunk)
-            small = chunk
-    if hasher.hexdigest() != part.blake3:
-        raise ExportError(f"{part.path} was altered: its BLAKE3 checksum is not the manifest's")
+    small = check_bytes(part)
     try:
         # To open a small file a second time would take as long as all else.
-        source = pa.BufferReader(small) if len(small) == size else part.path
+        source = pa.BufferReader(small) if len(small) == part.size else part.path
         with pq.ParquetFile(source) as file:
             footer, schema = file.metadata, file.schema_arrow
             rows = footer.num_rows
             in_groups = sum(footer.row_group(number).num_rows for number in range(footer.num_row_groups))
     except pa.ArrowException as error:
-        raise ExportError(f"{part.path} is not a Parquet file: {error}") from None
+        raise ExportError(f"{part.place} is not a Parquet file: {error}") from None
     if rows != part.rows:
-        raise ExportError(f"{part.path} has {rows} rows, the manifest says {part.rows}")
+        raise ExportError(f"{part.place} has {rows} rows, the manifest says {part.rows}")
     if in_groups != rows:
-        raise ExportError(f"{part.path} says that it has {rows} rows, its row groups have {in_groups}")
+        raise ExportError(f"{part.place} says that it has {rows} rows, its row groups have {in_groups}")
     alike = {name.lower() for name in schema.names}
     if len(alike) < len(schema.names):  # SQL does not tell them apart
-        raise ExportError(f"{part.path} has columns whose names differ by no more than case, or not at all")
+        raise ExportError(f"{part.place} has columns whose names differ by no more than case, or not at all")
     wrong = _wrong_columns(schema, expected)
     if wrong:
-        raise ExportError(f"{part.path} lacks columns, or has them of other types: {', '.join(wrong)}")
+        raise ExportError(f"{part.place} lacks columns, or has them of other types: {', '.join(wrong)}")
     return _check_values(part, schema, expected)
 
 
@@ -392,13 +483,13 @@ def _check_values(part: ExportPart, schema: pa.Schema, expected: pa.Schema) -> M
                             column, FILE_BYTES_MAX if name == "file_bytes" else COUNT_MAX
                         )
                     if wrong is not None:
-                        raise ExportError(f"{part.path} row {first + wrong[0]} (from 0): {name} {wrong[1]}")
+                        raise ExportError(f"{part.place} row {first + wrong[0]} (from 0): {name} {wrong[1]}")
                     if name in counts:
                         total: Any = pc.sum(pc.abs(column))
                         sums[name] += total.as_py() or 0
                 first += batch.num_rows
     except pa.ArrowException as error:
-        raise ExportError(f"{part.path} cannot be read near row {first}: {error}") from None
+        raise ExportError(f"{part.place} cannot be read near row {first}: {error}") from None
     return sums
 
 

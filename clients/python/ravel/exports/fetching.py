@@ -1,29 +1,40 @@
-"""Downloads a remote export (any fsspec URL) to this machine before reading.
+"""Brings exports that lie elsewhere (any URL of fsspec's) to this machine.
 
-Any URL that fsspec has a driver for will do. Credentials are in the environment, where the driver finds them, or all its
-options as JSON in FSSPEC_S3 (or whatever the protocol is). The manifest is fetched first: the parts that it lists are kept
-for a while after newer ones have replaced them, so what is brought here is one moment of the export. Parts never change:
-of an export that was fetched into a folder before, only what is new is brought.
+Credentials are in the environment, where the driver finds them, or all its options as JSON in FSSPEC_S3 (or whatever the
+protocol is). The manifest is fetched first: the parts that it lists are kept for a while after newer ones have replaced
+them, so what is brought here is one moment of the export.
+
+Parts never change, so they are kept by their checksum, in `ravel/parts` of the user's cache. What nothing has read for a
+month goes. Whoever reads a part brings it: a notebook, an analysis, a task of Spark on another machine.
 """
 
+import os
 import re
-from collections.abc import Callable, Mapping, Sequence, Set
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from tempfile import NamedTemporaryFile, gettempdir
 from typing import Any, Final, Protocol, TypeVar
-from urllib.parse import unquote
 
 from blake3 import blake3
 
-from ravel.exports.checking import MANIFEST_SIZE_MAX, ExportError, ExportPart, list_tables, load_manifest
+from ravel.exports.checking import (
+    MANIFEST_SIZE_MAX,
+    Export,
+    ExportError,
+    ExportPart,
+    check_export,
+    list_export,
+    local_folder,
+    read_manifest,
+)
 from ravel.exports.schema import KEPT_NAME, MANIFEST_NAME
 
-FOLDER_NAME: Final = "exports"
-_FETCHED_AT_ONCE: Final = 8
-"""Parts: an object store answers each after some tens of milliseconds, whatever else is asked."""
-_URL: Final = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL)
+_UNUSED_SECONDS: Final = 30 * 86_400
+_CHECKSUM: Final = re.compile(r"[0-9a-f]{64}")
 T = TypeVar("T")
 
 
@@ -34,132 +45,121 @@ class _Files(Protocol):
         """Facts of a file, its `size` among them."""
         ...
 
+    def cat_file(self, path: str) -> bytes:
+        """Return the bytes of a file."""
+        ...
+
     def get_file(self, source: str, target: str) -> None:
         """Copy a file here."""
         ...
 
 
-def fetch_exports(
-    sources: Sequence[str],
-    out: Path,
-    progress: Callable[[str], None],
+def list_source(source: str, *, with_blocks: bool = False, with_bodies: bool = False) -> Export:
+    """Return the export at a path or URL by its manifest; no part is looked at. Raises ExportError."""
+    folder = local_folder(source)
+    content = _fetch_manifest(source.rstrip("/")) if folder is None else read_manifest(folder)
+    return list_export(source, content, with_blocks=with_blocks, with_bodies=with_bodies)
+
+
+def read_source(
+    source: str,
     *,
     with_blocks: bool = False,
     with_bodies: bool = False,
-    refuse: Callable[[str, ExportError], None] | None = None,
-) -> list[Path]:
-    """Return the folders of these exports, paths or URLs; those from elsewhere in `out`/exports, by their number, from 1.
+    progress: Callable[[str], None] | None = None,
+) -> Export:
+    """Return the export at a path or URL with every part on this machine, and checked. Raises ExportError."""
+    listed = list_source(source, with_blocks=with_blocks, with_bodies=with_bodies)
+    return check_export(listed, bring=bring_part, progress=progress)
 
-    Blocks are brought `with_blocks` alone, bodies `with_bodies` alone. An export that is named twice is refused: its rows
-    would count twice. One that cannot be fetched is passed to `refuse`, and left out, where that is given. Raises
-    ExportError, OSError.
-    """
-    folders = []
+
+def refuse_repeated(sources: Sequence[str]) -> None:
+    """Refuse an export that is named twice, whose rows would count twice. Raises ExportError."""
     places: set[str] = set()
-    for number, source in enumerate(sources, 1):
+    for source in sources:
         folder = local_folder(source)
         place = source.rstrip("/") if folder is None else str(folder.resolve())
         if place in places:
             raise ExportError(f"{source} is given twice")
         places.add(place)
-        if folder is None:
-            progress(f"fetch {source}")
-            target = out / FOLDER_NAME / str(number)
-            try:
-                folder = _fetch(source, target, with_blocks=with_blocks, with_bodies=with_bodies)
-            except ExportError as error:
-                if refuse is None:
-                    raise
-                refuse(source, error)
-                continue
-        folders.append(folder)
-    return folders
 
 
-def local_folder(source: str) -> Path | None:
-    """Return the folder that a path or URL names, None where it is elsewhere."""
-    url = _URL.fullmatch(source)
-    if url is None:
-        return Path(source)
-    return Path(unquote(url[2])) if url[1] == "file" else None
-
-
-def fetch_manifest(url: str, folder: Path) -> None:
-    """Bring the manifest of an export into a folder. Raises ExportError, OSError."""
-    files, root = _driven(url, lambda: _connect(url))
+def bring_part(part: ExportPart) -> ExportPart:
+    """Return a part that lies elsewhere as a file of the cache, fetched unless it is there. Raises ExportError, OSError."""
+    if _CHECKSUM.fullmatch(part.blake3) is None:
+        raise ExportError(f"{part.place} has no checksum in the manifest")
+    kept = cache_folder() / f"{part.blake3}.parquet"
+    with suppress(FileNotFoundError):
+        if kept.stat().st_size == part.size and blake3().update_mmap(kept).hexdigest() == part.blake3:
+            os.utime(kept)
+            return replace(part, path=kept)
+    _remove_unused(kept.parent)
+    files, root = _driven(part.url, lambda: _connect(part.url))
+    with NamedTemporaryFile(dir=kept.parent, prefix="new-", delete=False) as made:
+        arriving = Path(made.name)
     try:
-        size = _driven(url, lambda: files.info(f"{root}/{MANIFEST_NAME}")["size"])
+        _fetch(files, root, part, arriving)
+        # What is not as the manifest says is kept too, and refused by who checks it; the next fetch is anew.
+        arriving.replace(kept)
+    finally:
+        arriving.unlink(missing_ok=True)
+    return replace(part, path=kept)
+
+
+def cache_folder() -> Path:
+    """Return the folder of parts that were brought, which is made: the user's own, or one in the temporary folder.
+
+    Raises OSError.
+    """
+    try:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ravel" / "parts"
+        cache.mkdir(parents=True, exist_ok=True)
+        if os.access(cache, os.W_OK):
+            return cache
+    except (OSError, RuntimeError):
+        pass  # a task on a cluster may have no home
+    cache = Path(gettempdir()) / f"ravel-parts-{os.getuid()}"
+    cache.mkdir(mode=0o700, exist_ok=True)
+    if cache.is_symlink() or cache.stat().st_uid != os.getuid():
+        raise PermissionError(f"{cache} is another user's")
+    return cache
+
+
+def _remove_unused(cache: Path) -> None:
+    """Remove what nothing has read for a month, also what a fetch left that was killed."""
+    for file in cache.iterdir():
+        with suppress(FileNotFoundError):  # another process removed it
+            if file.stat().st_mtime < time.time() - _UNUSED_SECONDS:
+                file.unlink()
+
+
+def _fetch_manifest(url: str) -> bytes:
+    files, root = _driven(url, lambda: _connect(url))
+    path = f"{root}/{MANIFEST_NAME}"
+    try:
+        size = _driven(url, lambda: files.info(path)["size"])
+        if size > MANIFEST_SIZE_MAX:
+            raise ExportError(
+                f"{url}/{MANIFEST_NAME} is over {MANIFEST_SIZE_MAX >> 20} MiB, too large for a manifest"
+            )
+        return _driven(url, lambda: files.cat_file(path))
     except FileNotFoundError:
         raise ExportError(f"{url}/{MANIFEST_NAME} is not there: this is not an export") from None
-    if size > MANIFEST_SIZE_MAX:
-        raise ExportError(
-            f"{url}/{MANIFEST_NAME} is over {MANIFEST_SIZE_MAX >> 20} MiB, too large for a manifest"
-        )
-    _driven(url, lambda: files.get_file(f"{root}/{MANIFEST_NAME}", str(folder / MANIFEST_NAME)))
 
 
-def bring_part(url: str, part: ExportPart) -> None:
-    """Bring one part of an export to its path. Raises ExportError, OSError."""
-    files, root = _driven(url, lambda: _connect(url))
-    _bring(files, root, part, url)
-
-
-def _fetch(url: str, folder: Path, *, with_blocks: bool, with_bodies: bool) -> Path:
-    """Bring an export into a folder: of parts, those that are not there as the manifest has them, some at once."""
-    folder.mkdir(parents=True, exist_ok=True)
-    fetch_manifest(url, folder)
-    manifest_path = folder / MANIFEST_NAME
-    manifest = load_manifest(manifest_path)
-    try:
-        tables = list_tables(
-            manifest, folder, manifest_path, with_blocks=with_blocks, with_bodies=with_bodies
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise ExportError(f"{url} has no good manifest: {type(error).__name__} {error}") from None
-    listed = [part for parts in tables.values() for part in parts]
-    _remove_others(folder, {manifest_path, *(part.path for part in listed)})
-    lacking = [part for part in listed if not _is_here(part, url)]
-    with ThreadPoolExecutor(_FETCHED_AT_ONCE) as threads:
-        try:
-            for _ in threads.map(partial(bring_part, url), lacking):  # each thread gets a driver of its own
-                pass
-        except BaseException:  # an interrupt too: the parts that wait are not brought for nothing
-            threads.shutdown(cancel_futures=True)
-            raise
-    return folder
-
-
-def _remove_others(folder: Path, listed: Set[Path]) -> None:
-    """Remove what an earlier fetch brought and nothing lists any more."""
-    for path in sorted(folder.rglob("*"), reverse=True):  # a folder after what is in it
-        if path.is_dir() and not path.is_symlink():
-            with suppress(OSError):  # something is in it
-                path.rmdir()
-        elif path not in listed:
-            path.unlink()
-
-
-def _is_here(part: ExportPart, url: str) -> bool:
-    """Return True if a part was brought before, whole. Makes its folder. Raises ExportError, OSError."""
-    try:
-        part.path.parent.mkdir(parents=True, exist_ok=True)
-        is_as_large = part.path.is_file() and part.path.stat().st_size == part.size
-    except (OSError, ValueError) as error:  # a name that no file can have here
-        reason = type(error).__name__
-        raise ExportError(f"{url} lists a part that cannot be kept here ({reason}): {part.name!r}") from None
-    return is_as_large and blake3().update_mmap(part.path).hexdigest() == part.blake3
-
-
-def _bring(files: _Files, root: str, part: ExportPart, url: str) -> None:
-    """Bring a part from where it is listed, or where it is kept: an export may move it from either to the other."""
+def _fetch(files: _Files, root: str, part: ExportPart, target: Path) -> None:
+    """Copy a part from where it is listed, or where it is kept: an export may move it from either to the other."""
     listed, kept = f"{root}/{part.name}", f"{root}/{KEPT_NAME}/{part.name}"
     for source in (listed, kept, listed):
         try:
-            _driven(url, partial(files.get_file, source, str(part.path)))
+            size = _driven(part.url, lambda: files.info(source)["size"])  # noqa: B023  # called at once
+            if size != part.size:  # before a stranger's file fills this disk
+                raise ExportError(f"{part.place} has {size} bytes, the manifest says {part.size}")
+            _driven(part.url, partial(files.get_file, source, str(target)))
         except FileNotFoundError:
             continue
         return
-    raise ExportError(f"{listed} is missing, but the manifest of {url} lists it")
+    raise ExportError(f"{part.place} is missing, but the manifest of {part.url} lists it")
 
 
 def _connect(url: str) -> tuple[_Files, str]:

@@ -5,19 +5,16 @@ each row with the node that exported it.
 """
 
 import re
-import shutil
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ravel.exports.checking import BODY_TABLES, Export, ExportError, read_export
-from ravel.exports.fetching import fetch_exports
+from ravel.exports.checking import BODY_TABLES, Export, ExportError
+from ravel.exports.fetching import read_source, refuse_repeated
 from ravel.exports.schema import BLOCK_TABLES, TABLES, text_id
 
 if TYPE_CHECKING:
@@ -39,38 +36,40 @@ def open_export(
     *,
     with_blocks: bool = False,
     with_bodies: bool = True,
+    strict: bool = True,
     progress: Callable[[str], None] | None = None,
 ) -> "OpenExport":
     """Open an export, or several as one: folders, or URLs for which fsspec has a driver.
 
-    The manifest and every part are checked, of blocks `with_blocks` alone; `progress` reports long checks. From a URL the
-    export is first copied to a temporary folder, which goes with what is returned; `with_bodies=False` leaves out what
-    people wrote, where an export has that. Two exports of one node are refused: give the newer one. Raises ExportError,
-    OSError.
+    The manifest and every part are checked, of blocks `with_blocks` alone; `progress` reports long checks. Parts from a URL
+    are kept in the user's cache; `with_bodies=False` leaves out what people wrote, where an export has that. Unless
+    `strict`, a bad export among several is left out and listed in `set_aside`. Two exports of one node are refused: give
+    the newer one. Raises ExportError, OSError.
     """
-    sources = [source] if isinstance(source, str | Path) else [*source]
+    sources = [str(one) for one in ([source] if isinstance(source, str | Path) else source)]
     if not sources:
         raise ExportError("no export is named")
-    copies = Path(mkdtemp(prefix="ravel-export-"))
+    refuse_repeated(sources)
     opened = OpenExport(with_blocks=with_blocks, with_bodies=with_bodies)
-    # Fetched parts outlive this call: the folder is removed when nothing refers to what was opened.
-    weakref.finalize(opened, shutil.rmtree, copies, ignore_errors=True)
-    say = progress or (lambda _: None)
-    folders = fetch_exports(
-        [str(one) for one in sources], copies, say, with_blocks=with_blocks, with_bodies=with_bodies
-    )
-    opened.exports = tuple(
-        read_export(folder, with_blocks=with_blocks, with_bodies=with_bodies, progress=progress)
-        for folder in folders
-    )
-    nodes: dict[str, Path] = {}
-    for one in opened.exports:
-        if one.node in nodes:
+    found: list[Export] = []
+    for one in sources:
+        try:
+            found.append(
+                read_source(one, with_blocks=with_blocks, with_bodies=with_bodies, progress=progress)
+            )
+        except ExportError as error:
+            opened.set_aside[one] = str(error)
+            if strict or len(opened.set_aside) == len(sources):
+                raise
+    opened.exports = tuple(found)
+    nodes: dict[str, str] = {}
+    for export in found:
+        if export.node in nodes:
             raise ExportError(
-                f"{nodes[one.node]} and {one.folder} are both of node {one.node}, whose rows would count twice: "
+                f"{nodes[export.node]} and {export.source} are both of node {export.node}, whose rows would count twice: "
                 "give the newer one"
             )
-        nodes[one.node] = one.folder
+        nodes[export.node] = export.source
     return opened
 
 
@@ -79,6 +78,8 @@ class OpenExport:
 
     def __init__(self, *, with_blocks: bool, with_bodies: bool) -> None:
         self.exports: tuple[Export, ...] = ()
+        self.set_aside: dict[str, str] = {}
+        """Exports that were not read, and why."""
         self._with_blocks = with_blocks
         self._with_bodies = with_bodies
 
@@ -115,7 +116,7 @@ class OpenExport:
             elif name in BLOCK_TABLES:
                 why = f"{name} are read after open_export(..., with_blocks=True)"
             raise KeyError(f"{why}; there are {', '.join(self.tables)}")
-        return Table(name, self.exports, self, columns=columns, text_ids=text_ids)
+        return Table(name, self.exports, columns=columns, text_ids=text_ids)
 
 
 class Table:
@@ -125,7 +126,6 @@ class Table:
         self,
         name: str,
         exports: tuple[Export, ...],
-        kept: object,
         *,
         columns: Sequence[str] | None = None,
         text_ids: bool = False,
@@ -140,7 +140,6 @@ class Table:
             self._plain = pa.schema([whole.field(one) for one in columns], described)
         self._text_ids = text_ids
         self._exports = exports
-        self._kept = kept  # with it would go what was fetched
 
     def __repr__(self) -> str:
         rows = sum(part.rows for export in self._exports for part in export.tables[self.name])

@@ -79,6 +79,6 @@ def test_of_none_the_branches_are_listed_the_largest_first_and_terminals_obey_no
     assert "toy:side\ufffd[2J (" in told
     assert "\x1b" not in told
     many = [Row(f"r{n}", branch=f"b{n}", called=f"name {n}") for n in range(20)]
-    export = read_export(write_export(exports[0].folder.parent / "many", many))
+    export = read_export(write_export(Path(exports[0].source).parent / "many", many))
     with pytest.raises(NoSuchBranch, match="and 8 more"):
         find_branch([export], "nothing", {})

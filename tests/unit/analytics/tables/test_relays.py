@@ -146,6 +146,6 @@ def test_authors_under_different_keys_contradict_nothing(spark: SparkSession, tm
     assert load_commits(spark, one, two).selectExpr(disputed).collect()[0]["disputed"] == 0
     assert load_commits(spark, one, liar).selectExpr(disputed).collect()[0]["disputed"] == 2
     said: list[str] = []
-    result = audit.run([one.folder, two.folder], tmp_path / "audit", progress=said.append, spark=spark)
+    result = audit.run([one.source, two.source], tmp_path / "audit", progress=said.append, spark=spark)
     assert dict(result.findings) == {}
     assert any("different keys" in line for line in said)

@@ -1,6 +1,8 @@
 """Destinations of exports: folders and stores without renaming. A reader sees what the manifest lists, whole."""
 
 import json
+import os
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +11,8 @@ from typing import Any
 import fsspec  # type: ignore[import-untyped]  # it has no types
 import pytest
 
-from ravel.exports.checking import read_export
-from ravel.exports.fetching import fetch_exports
+from ravel.exports.checking import ExportError
+from ravel.exports.fetching import cache_folder, read_source
 from ravel.exports.schema import KEPT_NAME, MANIFEST_NAME
 from storage.engine.database import StorageError
 from storage.engine.urls import check_destination, local_path
@@ -25,24 +27,36 @@ URL = "memory://bucket/exports"
 
 
 @pytest.fixture(autouse=True)
-def _empty_memory() -> Iterator[None]:
+def _empty_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     yield
     fsspec.filesystem("memory").rm("/", recursive=True)
 
 
-def _fetch(tmp_path: Path) -> int:
-    (folder,) = fetch_exports([URL], tmp_path / "out", lambda _: None)
-    assert not (folder / "blocks").exists(), "most of the bytes, which few have a use for"
-    rows = read_export(folder).rows
-    (folder,) = fetch_exports([URL], tmp_path / "out", lambda _: None, with_blocks=True)
-    assert sum(part.rows for part in read_export(folder, with_blocks=True).tables["blocks"]) in (0, 2 * rows)
+def _fetch() -> int:
+    rows = read_source(URL).rows
+    with_blocks = read_source(URL, with_blocks=True)
+    assert sum(part.rows for part in with_blocks.tables["blocks"]) in (0, 2 * rows)
     return rows
 
 
-@pytest.mark.parametrize(
-    "name", ["a\0b/c.parquet", "a/b/c.parquet", "manifest.json/part.parquet", f"{'x' * 300}/part.parquet"]
-)
-def test_an_export_elsewhere_whose_parts_cannot_be_kept_here_is_refused_alone(
+@pytest.fixture
+def brought(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, object, int]]:
+    """Names of parts that are brought, and by which driver in which thread."""
+    found: list[tuple[str, object, int]] = []
+    files = type(fsspec.filesystem("memory"))
+    get = files.get_file
+
+    def get_file(self: object, source: str, target: str) -> None:
+        found.append((source.rpartition("/")[2], self, threading.get_ident()))
+        get(self, source, target)
+
+    monkeypatch.setattr(files, "get_file", get_file)
+    return found
+
+
+@pytest.mark.parametrize("name", ["a\0b/c.parquet", f"{'x' * 300}/part.parquet"])
+def test_a_part_elsewhere_whose_name_no_file_here_could_have_is_said_to_be_missing(
     tmp_path: Path, name: str
 ) -> None:
     folder = write_export(tmp_path / "export", [Row("a")])
@@ -52,62 +66,83 @@ def test_an_export_elsewhere_whose_parts_cannot_be_kept_here_is_refused_alone(
     fsspec.filesystem("memory").pipe_file(
         "/bucket/exports/manifest.json", (folder / MANIFEST_NAME).read_bytes()
     )
-    refused: list[str] = []
-    kept = fetch_exports(
-        [URL, str(folder)], tmp_path / "out", lambda _: None, refuse=lambda source, _: refused.append(source)
-    )
-    assert (kept, refused) == ([folder], [URL])
+    with pytest.raises(ExportError, match="is missing, but the manifest"):
+        read_source(URL)
 
 
-def test_an_export_that_was_fetched_before_is_brought_in_what_is_new_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_parts_are_kept_by_their_checksum_and_brought_once(
+    tmp_path: Path, brought: list[tuple[str, object, int]]
 ) -> None:
     files = fsspec.filesystem("memory")
-    brought: list[str] = []
-    get = type(files).get_file
 
-    def get_file(self: object, source: str, target: str) -> None:
-        brought.append(source.rpartition("/")[2])
-        get(self, source, target)
-
-    monkeypatch.setattr(type(files), "get_file", get_file)
-
-    def fetch(name: str, *parts: list[Row]) -> tuple[Path, list[str]]:
+    def fetch(name: str, *parts: list[Row]) -> list[str]:
         files.rm("/bucket", recursive=True) if files.exists("/bucket") else None
         files.put(str(write_export(tmp_path / name, *parts)), "/bucket/exports", recursive=True)
         brought.clear()
-        (folder,) = fetch_exports([URL], tmp_path / "out", lambda _: None)
-        assert read_export(folder).rows == sum(map(len, parts))
-        return folder, sorted(brought)
+        assert read_source(URL).rows == sum(map(len, parts))
+        return sorted(part for part, _, _ in brought)
 
     first, second = "part-00000001.parquet", "part-00000002.parquet"
-    folder, got = fetch("one", [Row("a")], [Row("b")])
-    assert got == ["manifest.json", first, second]
-    _, got = fetch("same", [Row("a")], [Row("b")])
-    assert got == ["manifest.json"]
-    (folder / "commits" / first).write_bytes(b"x" * (folder / "commits" / first).stat().st_size)
-    _, got = fetch("other", [Row("a")])
-    assert got == ["manifest.json", first], "what is damaged comes again"
-    assert [path.name for path in (folder / "commits").iterdir()] == [first], "and what nothing lists goes"
+    assert fetch("one", [Row("a")], [Row("b")]) == [first, second]
+    assert fetch("same", [Row("a")], [Row("b")]) == []
+    (kept,) = (part.path for part in read_source(URL).parts[:1])
+    assert kept.stat().st_mode & 0o077 == 0, "others may not read what people wrote"
+    kept.write_bytes(b"x" * kept.stat().st_size)
+    os.utime(kept, (0, 0))
+    left = kept.with_name("new-left")
+    left.touch()
+    os.utime(left, (0, 0))
+    assert fetch("other", [Row("a")]) == [first], "what is damaged comes again"
+    assert not left.exists(), "and what nothing has read for a month goes"
 
 
-def test_each_thread_that_fetches_parts_has_a_driver_of_its_own(
+def test_a_part_that_is_larger_than_stated_is_not_brought(
+    tmp_path: Path, brought: list[tuple[str, object, int]]
+) -> None:
+    files = fsspec.filesystem("memory")
+    files.put(str(write_export(tmp_path / "made", [Row("a")])), "/bucket/exports", recursive=True)
+    (part,) = files.find("/bucket/exports/commits")
+    files.pipe_file(part, files.cat_file(part) + b"x")
+    with pytest.raises(ExportError, match=r"has \d+ bytes, the manifest says"):
+        read_source(URL)
+    assert not brought
+
+
+def test_a_checksum_that_is_none_names_no_file(tmp_path: Path) -> None:
+    folder = write_export(tmp_path / "export", [Row("a")])
+    tables = json.loads((folder / MANIFEST_NAME).read_bytes())["tables"]
+    tables["commits"][0]["blake3"] = "../../escaped"
+    change_manifest(folder, tables=tables)
+    fsspec.filesystem("memory").put(str(folder), "/bucket/exports", recursive=True)
+    with pytest.raises(ExportError, match="has no checksum in the manifest"):
+        read_source(URL)
+
+
+def test_without_a_cache_of_the_user_parts_are_kept_in_the_temporary_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folder = cache_folder()
+    assert (folder.parent, folder.stat().st_mode & 0o777) == (tmp_path, 0o700)
+    folder.rmdir()
+    folder.symlink_to(tmp_path)
+    with pytest.raises(PermissionError, match="another user's"):
+        cache_folder()
+
+
+def test_each_thread_that_brings_parts_has_a_driver_of_its_own(
+    tmp_path: Path, brought: list[tuple[str, object, int]]
 ) -> None:
     # As fsspec has it: that of FTP has one connection, on which one thing is asked at a time.
     files = fsspec.filesystem("memory")
-    used: list[tuple[object, int]] = []
-    get = type(files).get_file
-
-    def get_file(self: object, source: str, target: str) -> None:
-        used.append((self, threading.get_ident()))
-        get(self, source, target)
-
-    monkeypatch.setattr(type(files), "get_file", get_file)
     files.put(str(write_export(tmp_path / "made", [Row("a")], [Row("b")])), "/bucket/exports", recursive=True)
-    fetch_exports([URL], tmp_path / "out", lambda _: None)
-    threads = {id(driver): {thread for one, thread in used if one is driver} for driver, _ in used}
-    assert len(used) == 3
+    read_source(URL)
+    threads = {
+        id(driver): {thread for _, one, thread in brought if one is driver} for _, driver, _ in brought
+    }
+    assert len(brought) == 2
     assert all(len(some) == 1 for some in threads.values())
 
 
@@ -118,7 +153,7 @@ def test_an_object_store_holds_what_a_folder_would(world: World, tmp_path: Path)
         plan = ExportPlan("node", at, keep_seconds=0, parts_max=2, blocks=True)
         for where in (URL, str(tmp_path / "folder")):
             export_store(world.replica.database.read, open_destination(where, {}, tmp_path / "scratch"), plan)
-        assert _fetch(tmp_path) == 3 + at
+        assert _fetch() == 3 + at
     files = fsspec.filesystem("memory")
     there = {path.removeprefix("/bucket/exports/") for path in files.find("/bucket")}
     folder = tmp_path / "folder"
@@ -129,7 +164,7 @@ def test_an_object_store_holds_what_a_folder_would(world: World, tmp_path: Path)
     assert [files.cat(f"/bucket/exports/{name}") for name in sorted(there)] == [
         (folder / name).read_bytes() for name in sorted(there)
     ]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "out", "world"], (
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "folder", "world"], (
         "no scratch is left"
     )
 
@@ -153,15 +188,15 @@ def test_readers_of_an_object_store_see_one_export_or_the_next(world: World, tmp
 
     class Watched(RemoteFolder):
         def publish(self, name: str, content: bytes) -> None:
-            seen.append(_fetch(tmp_path))
+            seen.append(_fetch())
             super().publish(name, content)
 
         def put(self, name: str, source: Path) -> None:
-            seen.append(_fetch(tmp_path))
+            seen.append(_fetch())
             super().put(name, source)
 
         def _move(self, source: str, target: str | None) -> None:
-            seen.append(_fetch(tmp_path))
+            seen.append(_fetch())
             super()._move(source, target)
 
     export_store(
@@ -189,12 +224,12 @@ def test_a_store_that_fails_before_the_manifest_keeps_the_old_export(world: Worl
         export_store(
             world.replica.database.read, Failing(URL, {}, tmp_path / "scratch"), ExportPlan("node", 2)
         )
-    assert _fetch(tmp_path) == 3
+    assert _fetch() == 3
     world.write("b")
     export_store(
         world.replica.database.read, RemoteFolder(URL, {}, tmp_path / "scratch"), ExportPlan("node", 3)
     )
-    assert _fetch(tmp_path) == 5
+    assert _fetch() == 5
     assert len(fsspec.filesystem("memory").find("/bucket")) == 6, "what nothing listed is swept"
 
 
@@ -263,7 +298,7 @@ def test_what_is_fetched_stays_below_its_folder(world: World, tmp_path: Path) ->
     del manifest["checksum"]
     files.pipe(path, json.dumps(manifest).encode())
     with pytest.raises(Exception, match="outside of its folder"):
-        _fetch(tmp_path)
+        _fetch()
     assert not list(tmp_path.rglob("escaped*"))
 
 
@@ -275,7 +310,7 @@ def test_a_part_that_is_not_in_the_store_is_named(world: World, tmp_path: Path) 
     (part,) = files.find("/bucket/exports/commits")
     files.rm_file(part)
     with pytest.raises(Exception, match=r"parquet is missing, but the manifest"):
-        _fetch(tmp_path)
+        _fetch()
     files.rm_file(f"/bucket/exports/{MANIFEST_NAME}")
     with pytest.raises(Exception, match="not there"):
-        _fetch(tmp_path)
+        _fetch()
