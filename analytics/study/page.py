@@ -118,8 +118,7 @@ def _pictures(plan: Plan, result: StudyTables, papers: Sequence[Row]) -> dict[st
         found["ties"] = (
             draw_ties(ties),
             "ScuttleSort's edits where each commit names the longest other feed, and two are equally long: "
-            f"a dot for each of {seeds} and each height. Blue: one of the two is drawn at random. Orange: the first of the "
-            "two. Diamonds: the paper's runs, one for each of its heights.",
+            f"a dot for each of {seeds} and each height. The paper's runs have 32,768 to 524,288 commits.",
         )
     real = [run for run in result.runs if run[0] in result.real]
     if real:
@@ -186,10 +185,14 @@ def _banded(row: Row, stream: str) -> str:
 def draw_ties(runs: Sequence[Run]) -> str:
     """Edits per commit of each seed by either rule for ties, beside the paper's runs."""
     widths = sorted({run[3] for run in runs if run[0] == FIRST_OF_TIES})
+    # Of far smaller tangles the paper says nothing.
+    papers = PAPER_EDITS.values() if max(run[2] for run in runs) >= min(PAPER_EDITS) else ()
     with mpl.rc_context({**STYLE, "svg.hashsalt": "ties"}):
         figure = Figure(figsize=(7.2, 3.6), layout="constrained")
         axes = figure.subplots()
-        for model, shift, color in zip(TIE_MODELS, (-0.2, 0.2), (MAIN, OTHER), strict=True):
+        rules = ("one of two is drawn", "the first is meant")
+        for model, label, shift, color in zip(TIE_MODELS, rules, (-0.2, 0.2), (MAIN, OTHER), strict=True):
+            axes.plot([], [], color=color, linewidth=0, marker="o", markersize=3, label=label)
             for place, width in enumerate(widths):
                 edits = sorted(run[5] for run in runs if run[0] == model and run[3] == width)
                 axes.plot(
@@ -197,9 +200,12 @@ def draw_ties(runs: Sequence[Run]) -> str:
                 )
         for place, width in enumerate(widths):
             if width in PAPER_WIDTHS:
-                stated = [row[PAPER_WIDTHS.index(width)] for row in PAPER_EDITS.values()]
+                stated = [row[PAPER_WIDTHS.index(width)] for row in papers]
                 axes.plot([place] * len(stated), stated, color=QUIET, linewidth=0, marker="D", markersize=5)
+        if papers:
+            axes.plot([], [], color=QUIET, linewidth=0, marker="D", markersize=5, label="the paper's runs")
         axes.set_ylim(bottom=0)
+        axes.legend(frameon=False, loc="upper left")
         axes.set_xticks(range(len(widths)), [f"{width:,} feeds" for width in widths])
         axes.set_title("edits per commit", loc="left", fontsize=11)
         return svg_of(figure, "Edits per commit by the rule for ties")
@@ -213,14 +219,15 @@ def draw_measured(runs: Sequence[Run]) -> str:
         axes = figure.subplots()
         for place, (_, column) in enumerate(ways):
             for shift, color, is_log in ((-0.17, MAIN, True), (0.17, OTHER, False)):
+                label = ("as they arrived" if is_log else "random feeds") if place == 0 else None
                 edits = sorted(
                     1.0 if column is None else float(run[column])
                     for run in runs
                     if run[1].startswith(AS_ARRIVED) is is_log and (is_log or run[1] == PAPERS_DELIVERY)
                 )
-                axes.plot(
-                    _spread(place + shift, edits), edits, color=color, linewidth=0, marker="o", markersize=4
-                )
+                places = _spread(place + shift, edits)
+                axes.plot(places, edits, color=color, linewidth=0, marker="o", markersize=4, label=label)
+        axes.legend(frameon=False, loc="upper right")
         # No way takes less than one, and logs of real nodes differ by some thousandths from it.
         most = max(axes.get_ylim()[1], 1.01)
         axes.set_ylim(1 - (most - 1) / 10, most)
@@ -275,9 +282,10 @@ def draw_by_height(rows: Sequence[Row]) -> str:
         for width in sorted({row["width"] for row in rows}):
             line = sorted((row for row in rows if row["width"] == width), key=lambda row: row["height"])
             heights = [row["height"] for row in line]
-            axes.plot(heights, [row["reference_p50"] for row in line], color=OTHER_SOFT, linewidth=1.8)
+            edits = [row["reference_p50"] for row in line]
             least = [row["net_p50"] for row in line]
-            axes.plot(heights, least, color=MAIN, linewidth=1.5, marker="o", markersize=3)
+            axes.plot(heights, edits, color=OTHER_SOFT, linewidth=1.8, label="ScuttleSort")
+            axes.plot(heights, least, color=MAIN, linewidth=1.5, marker="o", markersize=3, label="least")
             stated = [row for row in line if row["paper"] is not None]
             axes.scatter(
                 [row["height"] for row in stated],
@@ -287,6 +295,7 @@ def draw_by_height(rows: Sequence[Row]) -> str:
                 s=9,
                 linewidths=0,
                 alpha=0.6,
+                label=_PAPER_LABEL,
             )
             axes.annotate(
                 f"{width:,}",
@@ -303,6 +312,9 @@ def draw_by_height(rows: Sequence[Row]) -> str:
         axes.set_ylim(bottom=1)
         axes.yaxis.set_major_formatter(FuncFormatter(_grouped))
         axes.set_xlabel("commits (numbers at the lines: feeds)")
+        # One of each name: there is a line for each number of feeds.
+        named = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+        axes.legend(named.values(), named.keys(), frameon=False, loc="upper left")
         return svg_of(figure, "Edits per commit by height")
 
 

@@ -126,6 +126,12 @@ def test_runs_are_what_a_replay_counts_and_percentiles_are_over_seeds(
     figures = figures_of(TINY, result)
     assert list(figures) == ["width-60", "width-120", "height", "ties", "measured"]
     assert not any("var(--" in picture for picture in figures.values()), "each stands by itself"
+    assert ["one of two is drawn" in figures["ties"], "as they arrived" in figures["measured"]] == [
+        True,
+        True,
+    ]
+    assert "ScuttleSort" in figures["height"], "each says what its lines are"
+    assert "paper's runs" not in figures["ties"], "which are 500 times as large"
     assert real[0].label in as_text(result)
 
 
