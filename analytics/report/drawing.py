@@ -46,6 +46,7 @@ class Drawing:
     branch_id: bytes
     commits: tuple[DrawnCommit, ...]
     total: int  # commits of the branch
+    first_rank: int | None = None  # of commits from the middle; None: all, or the last
 
 
 def draw_tangle(commits: Sequence[DrawnCommit], names: Names) -> str:

@@ -260,7 +260,10 @@ class Findings:
         )
 
     def _drawing(self, drawn: bytes | None) -> Drawing | None:
-        """Return the branch asked for, or the most branched of those that can be drawn whole, or the end of the largest."""
+        """Return the branch asked for, or the most branched of those that can be drawn whole, or the largest.
+
+        Of a branch that is too large, those of its commits are drawn where most were written side by side.
+        """
         if drawn is None:
             chosen = self._rows(
                 f"SELECT branch_id FROM branches ORDER BY CASE WHEN commits <= {COMMITS_MAX} THEN forks + merges ELSE 0 END "
@@ -277,8 +280,18 @@ class Findings:
             f"coalesce(computed_rank, rank) AS rank FROM commits "
             "JOIN found USING (branch_id, commit_id)) "
         )
-        last = self._rows(f"{shown} SELECT * FROM shown ORDER BY rank DESC, commit_id LIMIT {COMMITS_MAX}")
-        if not last:
+        (total,) = self._rows(
+            f"SELECT branch_id, repo_name, branch_name, owner, namesakes, placed + void AS commits FROM faults "
+            f"JOIN {LABELS} USING (branch_id) WHERE branch_id = {_ids([drawn])}"
+        )
+        first_rank = self._widest_rank(drawn) if total["commits"] > COMMITS_MAX else None
+        told = (
+            f"ORDER BY rank DESC, commit_id LIMIT {COMMITS_MAX}"
+            if first_rank is None
+            else f"WHERE rank >= {first_rank} ORDER BY rank, commit_id LIMIT {COMMITS_MAX}"
+        )
+        found = self._rows(f"{shown} SELECT * FROM shown {told}")
+        if not found:
             return None
         commits = tuple(
             DrawnCommit(
@@ -289,13 +302,18 @@ class Findings:
                 is_void=row["fault"] == VOID,
                 is_checkpoint=row["body_kind"] == "checkpoint",
             )
-            for row in reversed(last)
+            for row in (reversed(found) if first_rank is None else found)
         )
-        (total,) = self._rows(
-            f"SELECT branch_id, repo_name, branch_name, owner, namesakes, placed + void AS commits FROM faults "
-            f"JOIN {LABELS} USING (branch_id) WHERE branch_id = {_ids([drawn])}"
+        return Drawing(self._label(total), drawn, commits, total["commits"], first_rank)
+
+    def _widest_rank(self, branch_id: bytes) -> int | None:
+        """Return where the most branched stretch of a branch begins, None where no rank is shared."""
+        stretches = self._rows(
+            f"SELECT rank - rank % {COMMITS_MAX // 2} AS first_rank, sum(width) AS commits FROM widths "
+            f"WHERE branch_id = {_ids([branch_id])} AND width > 1 GROUP BY rank - rank % {COMMITS_MAX // 2} "
+            "ORDER BY commits DESC, first_rank DESC LIMIT 1"
         )
-        return Drawing(self._label(total), drawn, commits, total["commits"])
+        return int(stretches[0]["first_rank"]) if stretches else None
 
 
 def _total(rows: Sequence[Cells]) -> int:

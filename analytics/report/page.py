@@ -71,8 +71,8 @@ def branch_cell(name: str, branch_id: bytes) -> str:
 
 
 def bar(count: int, most: int) -> str:
-    """Return a number, and a bar as long as its part of the largest one."""
-    return f'<span class="bar" style="--part:{count / max(most, 1):.3f}"></span>{count:,}'
+    """Return a number, and a bar as long as its part of the largest one. Bars of a column end at one line."""
+    return f'<span class="bar" style="--part:{count / max(most, 1):.3f}"></span><span class="count">{count:,}</span>'
 
 
 def named(name: str) -> str:

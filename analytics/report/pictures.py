@@ -280,9 +280,14 @@ def _moment(milliseconds: int) -> Any:  # noqa: ANN401  # Matplotlib's stubs wan
     return np.datetime64(milliseconds, "ms")
 
 
+def time_locator() -> AutoDateLocator:
+    """Return what chooses few times of an axis. With fewer than seven it finds no interval for 31 to 36 months."""
+    return AutoDateLocator(minticks=3, maxticks=7)  # type: ignore[no-untyped-call]  # their stubs have none
+
+
 def _time_axis(axes: Axes) -> None:
     """Few times, each whole: of the formatter's own, seconds stand alone beside a minute."""
-    locator = AutoDateLocator(minticks=3, maxticks=6)  # type: ignore[no-untyped-call]  # their stubs have none
+    locator = time_locator()
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(
         ConciseDateFormatter(  # type: ignore[no-untyped-call]  # as above

@@ -416,10 +416,13 @@ def _drawing(drawing: Drawing, names: Names) -> str:
         f"All {page.counted(total, 'commit')}"
         if count == total
         else f"The last {count:,} of {total:,} commits"
+        if drawing.first_rank is None
+        else f"{count:,} of {total:,} commits, where most were written side by side"
     )
+    end = " end" if drawing.first_rank is None else ""
     return (
         f"<figure><h3>{page.branch_label(drawing.name, drawing.branch_id)}</h3>"
-        f'<div class="drawing" tabindex="0">{draw_tangle(drawing.commits, names)}</div>{LEGEND}'
+        f'<div class="drawing{end}" tabindex="0">{draw_tangle(drawing.commits, names)}</div>{LEGEND}'
         f"<figcaption>{which}, from left to right by rank; a lane for each user who signed.</figcaption></figure>"
     )
 

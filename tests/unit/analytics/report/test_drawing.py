@@ -1,10 +1,11 @@
 """The drawing of a tangle: every commit once, every ack an edge or a stub, signs for what is special, and well-formed."""
 
+from datetime import UTC, datetime, timedelta
 from xml.etree import ElementTree
 
 from analytics.report.drawing import LANES_MAX, LEGEND, DrawnCommit, draw_tangle
 from analytics.report.page import NO_NAMES, Names
-from analytics.report.pictures import spread_labels
+from analytics.report.pictures import spread_labels, time_locator
 from ravel.exports.schema import text_id
 from tests.support.exports import id_of
 
@@ -87,3 +88,22 @@ def test_labels_of_a_logarithmic_axis_stand_apart() -> None:
     crowded = spread_labels(times, 1, 31_536_000 * 10)
     assert crowded == [3600, 21_600, 604_800], "a day would touch six hours"
     assert spread_labels(times, 1, 10) == []
+
+
+def test_a_time_axis_has_few_ticks_whatever_it_spans() -> None:
+    began = datetime(2024, 1, 1, tzinfo=UTC)
+    for seconds in (
+        20,
+        170,
+        179,
+        9_000,
+        10_700,
+        200_000,
+        230_000,
+        50 * 86_400,
+        91 * 86_400,
+        *(n * 2_629_800 for n in range(4, 60)),
+    ):
+        span = (began, began + timedelta(seconds=seconds))
+        ticks = time_locator().tick_values(*span)  # type: ignore[no-untyped-call]  # a warning is an error here
+        assert 2 <= len(ticks) <= 9, seconds
