@@ -231,6 +231,11 @@ async def checkpoint(world: World, person: Person, args: tuple[int | str, ...]) 
     await person.quorums.propose_checkpoint(_text(_branch(world, person, args[0])))
 
 
+async def sign(world: World, person: Person, args: tuple[int | str, ...]) -> None:
+    """Sign who the members are."""
+    await person.checkpoints.sign("")
+
+
 async def offer(world: World, person: Person, args: tuple[int | str, ...]) -> None:
     """Offer something to the inbox. The link opens nothing: rules look at none."""
     made = await _write_root(person, Offer(_branch(world, person, args[0]).branch_id, False, "", b""))
@@ -319,6 +324,7 @@ ACTS: Final[dict[str, Act]] = {
     "propose": propose,
     "approve": approve,
     "checkpoint": checkpoint,
+    "sign": sign,
     "offer": offer,
     "withdraw": withdraw,
     "device": device,

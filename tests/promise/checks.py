@@ -67,6 +67,21 @@ def orders_of(person: Person) -> Shown:
         }
 
 
+def statement_of(person: Person) -> str:
+    """Return what a membership checkpoint of all that is here would sign."""
+    with person.replica.membership_lock:
+        membership = person.replica.membership(person.repo().repo_id)
+        return membership.digest_members(membership.now().heads).hex()
+
+
+def checkpoints_of(person: Person) -> dict[CommitId, bool]:
+    """Return the membership checkpoints that a node considers, and which of them are true."""
+    with person.replica.membership_lock:
+        membership = person.replica.membership(person.repo().repo_id)
+        considered = membership.checkpoints.considered(membership.operations)
+        return {one.commit_id: membership.is_checkpoint_true(one) for one in considered}
+
+
 async def epochs_of(person: Person) -> dict[str, dict[str, object]]:
     """Epochs with all that follows from the set of commits, and where the node writes."""
     shown = (await person.rotation.list_epochs(""))["epochs"]
@@ -86,6 +101,11 @@ async def check_promise(world: World) -> None:
                 "equal_members",
                 f"{one}: {_say_members(world, held[one])}; {other}: {_say_members(world, held[other])}",
             )
+    signed = {one.name: statement_of(one) for one in members}
+    for one, other in pairwise(signed):
+        if signed[one] != signed[other]:
+            raise Broken("equal_statements", f"{one} and {other} would sign other members")
+    _check_checkpoints(world, members)
     _check_equal(world, "equal_voids", {one.name: voids_of(one) for one in members})
     orders = {one.name: orders_of(one) for one in members}
     for one, other in pairwise(orders):
@@ -110,6 +130,20 @@ async def check_promise(world: World) -> None:
         _check_opens_all(world, member)
     _check_secrecy(world)
     _check_writers(world)
+
+
+def _check_checkpoints(world: World, members: list[Person]) -> None:
+    """What an honest member signed is true at all; of what an adversary signed all think alike."""
+    honest = {one.user for name, one in world.people.items() if world.is_honest(name)}
+    found = {one.name: checkpoints_of(one) for one in members}
+    for one, other in pairwise(found):
+        if found[one] != found[other]:
+            raise Broken("equal_statements", f"{one} and {other} take other checkpoints for true")
+    for member in members:
+        authors = {row.commit_id: row.author for row in rows_of(member)}
+        for commit_id, is_true in found[member.name].items():
+            if not is_true and authors[commit_id] in honest:
+                raise Broken("true_statements", f"{say_commit(world, commit_id)} is false at {member.name}")
 
 
 def _say_members(world: World, held: dict[UserId, Permission]) -> str:

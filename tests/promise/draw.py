@@ -46,6 +46,7 @@ _ACTS: Final[dict[str, tuple[int, int]]] = {
     "invite": (6, Permission.ADMIN),
     "revoke": (5, Permission.ADMIN),
     "adopt": (2, Permission.ADMIN),
+    "sign": (2, Permission.ADMIN),
     "quorum": (1, Permission.OWNER),
     "propose": (1, Permission.WRITE),
     "approve": (2, Permission.READ),
@@ -361,7 +362,7 @@ class Drawing:
                 return Step(who, kind, (other, rng.choice(("", "write", "read"))))
             case "wait":
                 return Step(who, kind, (rng.choice(_WAITS),))
-            case "leave" | "restart" | "erase" | "stop" | "renew" | "branch" | "quorum":
+            case "leave" | "restart" | "erase" | "stop" | "renew" | "branch" | "quorum" | "sign":
                 return Step(who, kind, (number,) if kind == "quorum" else ())
             case _:
                 return Step(who, kind, (number,))

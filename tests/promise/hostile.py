@@ -23,6 +23,7 @@ from protocol.formats.body import (
     Grant,
     Invite,
     Join,
+    MembersCheckpoint,
     Offer,
     Permission,
     ProposeRemoval,
@@ -41,6 +42,7 @@ from protocol.ids import (
     BranchId,
     BranchMark,
     CommitId,
+    Digest,
     EpochId,
     ObjectId,
     Signature,
@@ -144,7 +146,7 @@ def _some_body(forge: Forge) -> Body:
     users = [one.user for one in world.people.values()]
     roots = [one.commit_id for one in forge.roots()]
     branches = [one.branch_id for one in forge.branches()]
-    match rng.randrange(10):
+    match rng.randrange(11):
         case 0:
             return Grant(rng.choice(users), rng.choice(list(Permission)))
         case 1:
@@ -167,6 +169,8 @@ def _some_body(forge: Forge) -> Body:
             return ProposeRemoval(rng.choice(users), None)
         case 8:
             return BranchRoot()
+        case 9:
+            return MembersCheckpoint(Digest(rng.randbytes(32)))
         case _:
             return _WORDS
 

@@ -17,6 +17,7 @@ from tests.promise.world import Broken, World
 from tests.verdicts.epochs import surely_holds
 from tests.verdicts.judge import Node, Opener
 from tests.verdicts.rules import View
+from tests.verdicts.statements import digest
 
 _SAID_MAX: Final = 4
 """Differences that are told."""
@@ -37,6 +38,10 @@ def check_judge(world: World) -> None:
     order = {branch.hex(): [one.hex() for one in ids] for branch, ids in checks.orders_of(person).items()}
     timelines = {branch: it["timeline"] for branch, it in told["branches"].items() if it["timeline"]}
     _compare(person, "timelines", {one: ids for one, ids in order.items() if ids}, timelines)
+    found = {one.hex(): is_true for one, is_true in checks.checkpoints_of(person).items()}
+    _compare(person, "checkpoints", found, told.get("checkpoints", {}))
+    accepted = View(node.ledger.graph, frozenset(one.id for one in node.ledger.accepted(True)))
+    _compare(person, "statement", {"": checks.statement_of(person)}, {"": digest(accepted).hex()})
     _compare(person, "epochs", *_find_epochs(person, node, told["epochs"]))
 
 

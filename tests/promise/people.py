@@ -18,6 +18,7 @@ from node.content.texts import Texts
 from node.ingest.replica import Replica
 from node.membership.joining import Joiner
 from node.membership.key_rotation import KeyRotation
+from node.membership.member_checkpoints import MemberCheckpoints
 from node.membership.members import Members
 from node.membership.quorums import Quorums
 from node.relay.relay import RelayService
@@ -75,6 +76,7 @@ class Person(Node):
         self.members = Members(hub, author, self._find_repo, self.find_branch)
         self.rotation = KeyRotation(hub, author, self._find_repo, self.find_branch)
         self.quorums = Quorums(hub, author, self._find_repo, self.find_branch)
+        self.checkpoints = MemberCheckpoints(hub, author, self._find_repo, self.find_branch)
         self.merging = Merging(hub, author, self.find_branch)
         self.documents = Documents(hub, author, self.find_branch)
         self.texts = Texts(hub, author, self.find_branch)

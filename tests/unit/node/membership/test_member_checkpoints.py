@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import trio
 from trio.testing import MockClock
 
 from node.cli.repo_commands import list_checkpoints
@@ -74,6 +75,18 @@ async def test_a_signature_is_true_on_other_nodes_and_a_lie_is_told_with_its_aut
         alice.replica.close()
         alice.open()
         assert (ben, "false", False) in await _states(alice)
+
+
+@pytest.mark.slow
+async def test_signatures_that_are_asked_for_at_once_are_each_true_of_what_they_follow(
+    nodes: list[Node],
+) -> None:
+    alice = nodes[0]
+    alice.create_repo()
+    async with trio.open_nursery() as nursery:
+        for _ in range(4):
+            nursery.start_soon(_of(alice).sign, "")
+    assert [state for _, state, _ in await _states(alice)] == ["true"] * 4
 
 
 @pytest.mark.slow
