@@ -5,12 +5,15 @@ adversaries gave it. It must come to the same commits, members, timelines and ep
 """
 
 from base64 import b64encode
+from contextlib import suppress
 from typing import Any, Final
 
+from protocol.codec import DecodeError
+from protocol.formats.publication import decode_publication
 from protocol.ids import BlockId, CommitId
 from storage.commits.pending import load_rejected
 from tests.promise import checks
-from tests.promise.forging import Forge
+from tests.promise.forging import Forge, Forged
 from tests.promise.orders import find_items
 from tests.promise.people import Person
 from tests.promise.world import Broken, World
@@ -46,13 +49,26 @@ def check_judge(world: World) -> None:
 
 
 def _history_of(world: World, person: Person) -> Told:
-    """All that a node has accepted or was given by adversaries, as `tests/verdicts` has it."""
+    """All that a node has accepted or was given by adversaries, as `tests/verdicts` has it.
+
+    A node signs what it passes on for the topic where it belongs. What adversaries gave on other topics alone (V1) is
+    judged as they gave it.
+    """
     repo = person.repo()
-    items = [item for _, item in find_items(person)]
-    for giver, forge in world.forges.items():
+    forged: dict[CommitId, list[Forged]] = {}
+    items: list[bytes] = []
+    for (giver, taker), taken in world.taken.items():
+        forge = world.forges[giver]
         assert isinstance(forge, Forge)
-        taken = world.taken.get((giver, person.name), ())
-        items += [forge.given[number].encoded for number in sorted(taken)]
+        given = [forge.given[number] for number in sorted(taken)]
+        items += [one.encoded for one in given if taker == person.name]
+        for one in given:
+            with suppress(DecodeError):
+                forged.setdefault(decode_publication(one.encoded).commit_id, []).append(one)
+    for topic, item in find_items(person):
+        as_given = forged.get(decode_publication(item).commit_id, [])
+        is_misplaced = as_given and all(one.topic != topic for one in as_given)
+        items += [one.encoded for one in as_given] if is_misplaced else [item]
     epochs = person.replica.tables.held_epochs(repo.num).values()
     return {
         "repo": repo.repo_id.hex(),
