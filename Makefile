@@ -122,8 +122,8 @@ $(FUZZER)/.ready: tests/fuzz/requirements.lock | $(READY)
 hostile: setup ## Let every hostile peer at a real daemon at full speed (SECONDS_EACH=60, ATTACK=name)
 	$(VENV)/python -m tests.hostile.run --seconds $(or $(SECONDS_EACH),60) $(if $(ATTACK),--attack $(ATTACK))
 
-powercut: setup ## Record a daemon's writes, replay power cuts, and start a node on each (STATES=10000, SEED=n)
-	$(VENV)/python -m tests.powercut.run --states $(or $(STATES),10000) --seed $(or $(SEED),0)
+powercut: setup ## Record a daemon's writes, replay power cuts, and start a node on each (STATES=10000, SEED=n, LIES=1: syncs lie)
+	$(VENV)/python -m tests.powercut.run --states $(or $(STATES),10000) --seed $(or $(SEED),0) $(if $(LIES),--lies)
 
 bitrot: setup ## Flip bits of a node's files; all damage must be noticed, and healed by a peer (FLIPS=2000, SEED=n)
 	$(VENV)/python -m tests.powercut.bitrot --flips $(or $(FLIPS),2000) --seed $(or $(SEED),0)

@@ -28,11 +28,13 @@ from storage.engine.database import StorageError
 from tests.powercut.disk import State
 from tests.powercut.looking import find_ids, hash_files
 from tests.support.delta_logs import read_delta
+from tests.support.older_stores import SMALL_COUNT, upgrade_and_count
 
 PASSPHRASE: Final = b"a passphrase of tests"
 HOME: Final = "nodes/alice"
 EXPORTS: Final = f"{HOME}/exports"
 BACKUPS: Final = "backups"
+OLDER_STORES: Final = "older"
 NOW_MS: Final = 4_000_000_000_000
 """Later than anything that is recorded."""
 _SMALL: Final = 1 << 16
@@ -57,10 +59,12 @@ class Ledger:
 
     user: str = ""
     branch: str = ""
-    commits: set[str] = field(default_factory=set)
+    commits: dict[str, None] = field(default_factory=dict)  # in their order
     files: dict[str, str] = field(default_factory=dict)
     protection: str = ""  # empty: being changed
     backups: set[str] = field(default_factory=set)
+    older: set[str] = field(default_factory=set)
+    """Stores that an older Ravel left."""
     exported: int = 0
     """Commits that the export holds."""
 
@@ -72,7 +76,7 @@ class Ledger:
             case {"branch": str(branch)}:
                 self.branch = branch
             case {"commit": str(commit)}:
-                self.commits.add(commit)
+                self.commits[commit] = None
             case {"file": str(name), "hash": str(content)}:
                 self.files[name] = content
             case {"removing": str(name)}:
@@ -81,6 +85,8 @@ class Ledger:
                 self.protection = protection
             case {"backup": str(name)}:
                 self.backups.add(name)
+            case {"older": str(name)}:
+                self.older.add(name)
             case {"exported": int(count)}:
                 self.exported = count
             case _:
@@ -99,26 +105,35 @@ class Checker:
         self._homes: dict[bytes, Found] = {}
         self._backups: dict[bytes, str] = {}
         self._exports: dict[bytes, tuple[int, str]] = {}
+        self._older: dict[bytes, str] = {}
         self.started = 0
         """Nodes that were started."""
 
     def check(self, state: State, ledger: Ledger) -> list[str]:
         """What is wrong with a state, of which this was promised; each begins with its kind."""
-        problems = self._check_home(state, ledger)
-        for name in sorted({path.split("/")[1] for path in state.folders if path.startswith(f"{BACKUPS}/")}):
-            if not name.startswith("."):  # else it is not under its name yet
-                problems += self._check_backup(state, f"{BACKUPS}/{name}")
+        problems = [*self._check_home(state, ledger), *self.check_copies(state, ledger)]
         problems += [
             f"backup lost: {name}"
             for name in sorted(ledger.backups)
             if f"{BACKUPS}/{name}" not in state.folders
         ]
+        return problems + [
+            problem for name in sorted(ledger.older) if (problem := self._check_older(state, name))
+        ]
+
+    def check_copies(self, state: State, ledger: Ledger) -> list[str]:
+        """What is wrong with the backups and the export that are there."""
+        names = {path.split("/")[1] for path in state.folders if path.startswith(f"{BACKUPS}/")}
+        problems = []
+        for name in sorted(names):
+            if not name.startswith("."):  # else it is not under its name yet
+                problems += self._check_backup(state, f"{BACKUPS}/{name}")
         return problems + self._check_export(state, ledger)
 
     def _check_home(self, state: State, ledger: Ledger) -> list[str]:
         if not ledger.user and not self._is_initialised(state):
             return self._check_init(state)
-        found = self._start(state, ledger.branch)
+        found = self.start(state, ledger.branch)
         problems = list(found.problems)
         if ledger.user and found.user and found.user != ledger.user:
             problems.append(f"keys: of {found.user} instead of {ledger.user}")
@@ -126,7 +141,7 @@ class Checker:
             problems.append(f"keys: their protection is {found.protection} instead of {ledger.protection}")
         if problems and not found.user:  # it did not start, which is one problem and not three
             return problems
-        lacking = ledger.commits - found.commits
+        lacking = ledger.commits.keys() - found.commits
         if lacking:
             problems.append(f"commits lost: {len(lacking)} of {len(ledger.commits)}")
         for name, content in ledger.files.items():
@@ -152,7 +167,8 @@ class Checker:
                     self._homes[key] = Found(problems=(f"init again: {error}",))
         return list(self._homes[key].problems)
 
-    def _start(self, state: State, branch: str) -> Found:
+    def start(self, state: State, branch: str) -> Found:
+        """What a node has that starts on a state."""
         key = state.digest(HOME) + branch.encode()
         if key not in self._homes:
             self.started += 1
@@ -176,8 +192,10 @@ class Checker:
                 finally:
                     replica.close()
             findings = check_store(home, keys.store_key, url)
-        except Exception as error:  # whatever it is, nobody has a node then
+        except (ServiceError, StorageError) as error:  # what is wrong, in words
             return Found(problems=(f"does not start: {type(error).__name__}: {error}",))
+        except Exception as error:  # whatever it is, nobody has a node then
+            return Found(problems=(f"does not start, by a defect: {type(error).__name__}: {error}",))
         fsck = tuple(f"fsck: {one.kind} {one.about}: {one.detail}" for one in findings.problems[:3])
         return Found(found.commits, found.files, found.user, found.protection, (*found.problems, *fsck))
 
@@ -253,6 +271,20 @@ class Checker:
         if problem:
             return [f"export: {problem}"]
         return [] if rows >= ledger.exported else [f"export lost: {rows} of {ledger.exported} commits"]
+
+    def _check_older(self, state: State, name: str) -> str:
+        """Say what is wrong with an older Ravel's store, upgraded or not, once this Ravel opens it."""
+        path = f"{OLDER_STORES}/{name}"
+        key = state.digest(path)
+        if key not in self._older:
+            self.started += 1
+            with self._laid_out(state.part(path)) as folder:
+                try:
+                    count = upgrade_and_count(folder)
+                    self._older[key] = "" if count == SMALL_COUNT else f"upgrade: {count} peers are left"
+                except StorageError as error:
+                    self._older[key] = f"upgrade: {error}"
+        return self._older[key]
 
     @contextmanager
     def _laid_out(self, state: State) -> Iterator[Path]:

@@ -149,6 +149,8 @@ class Disk:
     def __init__(self) -> None:
         self._root = Folder()
         self._files: dict[int, File] = {}
+        self.lies = False
+        """A sync is said to be done, and is not: a cache that a power cut empties stands before the disk."""
 
     def apply(self, event: Event) -> None:
         """One more operation. One on a file that was not made here is passed over: a process's output, say."""
@@ -232,7 +234,7 @@ class Disk:
             found.pending.append((event.offset, None))
 
     def _sync(self, event: Event) -> None:
-        if (found := self._files.get(event.inode)) is not None:
+        if (found := self._files.get(event.inode)) is not None and not self.lies:
             found.sync()
 
     def _sync_folder(self, event: Event) -> None:
@@ -242,7 +244,8 @@ class Disk:
             found = parent.live[name]
             assert isinstance(found, Folder), event.path
             folder = found
-        folder.sync()
+        if not self.lies:
+            folder.sync()
 
     def _move(self, event: Event) -> None:
         (source, old), (target, new) = self._at(event.path), self._at(event.other)
@@ -267,17 +270,18 @@ class Disk:
         folder.change({name: Folder()})
 
     def _lose_power(self, event: Event) -> None:
-        """What was left is all that there is, and all of it certain."""
+        """What was left is all that there is, and all of it certain, but for files that were not laid out again."""
         said = event.said
         state = self.cut(said["seed"])
         self._root, self._files = Folder(), {}
         for path in sorted(state.folders):
             folder, name = self._at(path)
             folder.live[name] = folder.durable[name] = Folder()
-        for path, (mode, content) in state.files.items():
+        for path, inode in said["inodes"].items():
+            mode, content = state.files[path]
             folder, name = self._at(path)
             found = File(mode, bytearray(content))
-            folder.live[name] = folder.durable[name] = self._files[said["inodes"][path]] = found
+            folder.live[name] = folder.durable[name] = self._files[inode] = found
 
 
 def _rename(names: dict[str, Node], change: Mapping[str, Node | None]) -> None:

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from tests.powercut.checks import Checker, Ledger
 from tests.powercut.disk import KEPT, LOST, Disk, random_choice
+from tests.powercut.lies import replay_lies
 from tests.powercut.looking import in_memory, sharing_statements
 from tests.powercut.recording import Event
 from tests.powercut.scenario import LONG, SHORT, record
@@ -104,8 +105,8 @@ def _choose_places(events: Sequence[Event], count: int, chance: random.Random) -
     return sorted(chosen)
 
 
-def play(folder: Path, acts: Sequence[str], states: int, seed: int) -> dict[str, Any]:
-    """Record and replay; gives the report."""
+def play(folder: Path, acts: Sequence[str], states: int, seed: int, *, lies: bool = False) -> dict[str, Any]:
+    """Record and replay on an honest disk, or on one that lies; gives the report."""
     began = time.monotonic()
     with record(folder, acts, seed) as scenario:
         scenario.close()
@@ -115,6 +116,18 @@ def play(folder: Path, acts: Sequence[str], states: int, seed: int) -> dict[str,
     recorded = time.monotonic()
     with tempfile.TemporaryDirectory(dir=in_memory()) as scratch, sharing_statements():
         checker = Checker(Path(scratch), seeds)
+        if lies:
+            told = replay_lies(events, checker, states, seed)
+            return {
+                "seed": seed,
+                "events": len(events),
+                "states": sum(told.verdicts.values()),
+                "nodes_started": checker.started,
+                "bad_states": told.verdicts["bad"],
+                "verdicts": dict(told.verdicts),
+                "replayed_seconds": round(time.monotonic() - recorded, 1),
+                "examples": told.examples,
+            }
         report = replay(events, checker, states, seed)
     return {
         "seed": seed,
@@ -155,9 +168,11 @@ def main() -> None:
     parser.add_argument("--states", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--short", action="store_true", help="the scenario of the tests")
+    parser.add_argument("--lies", action="store_true", help="a disk that says of syncs that they are done")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, suppress(KeyboardInterrupt):
-        found = play(Path(folder), SHORT if arguments.short else LONG, arguments.states, arguments.seed)
+        acts = SHORT if arguments.short else LONG
+        found = play(Path(folder), acts, arguments.states, arguments.seed, lies=arguments.lies)
         print(json.dumps(found, indent=1))
         sys.exit(1 if found["bad_states"] else 0)
 

@@ -17,6 +17,7 @@ from typing import ClassVar, Final
 
 from blake3 import blake3
 
+from node.home.folder_mark import MARK_NAME
 from node.home.identity import open_keys
 from node.runtime.errors import ServiceError
 from protocol.crypto.signing import public_key
@@ -24,8 +25,8 @@ from protocol.formats.text import id_text
 from ravel import Client, connect
 from ravel.exports.checking import read_export
 from tests.e2e.cluster import Peer
-from tests.powercut.checks import BACKUPS, EXPORTS, HOME, PASSPHRASE, lay_out
-from tests.powercut.disk import Disk
+from tests.powercut.checks import BACKUPS, EXPORTS, HOME, OLDER_STORES, PASSPHRASE, lay_out
+from tests.powercut.disk import Disk, State
 from tests.powercut.recording import Recording
 
 SHORT: Final = ("start", "post", "post", "file 5000", "file 300000", "post", "kill", "seal")
@@ -42,7 +43,7 @@ LONG: Final = (
         "post",
         "export",
     ),
-    *("backup", "kill", "start", "import 100", "file 900000", "post", "stop", "backup"),
+    *("backup", "upgrade", "kill", "start", "import 100", "file 900000", "post", "stop", "backup"),
     *(
         "seal",
         "start",
@@ -153,10 +154,12 @@ class Scenario:
         self._outages += 1
         seed = self._seed + self._outages
         state = disk.cut(seed)
+        # What is laid out are other files; where the power went they were the same, which the mark says.
+        files = {path: found for path, found in state.files.items() if Path(path).name != MARK_NAME}
         for path in root.iterdir():
             shutil.rmtree(path)
-        lay_out(state, root)
-        self.recording.outage(seed, {path: (root / path).stat().st_ino for path in state.files})
+        lay_out(State(files, state.folders), root)
+        self.recording.outage(seed, {path: (root / path).stat().st_ino for path in files})
 
     def _post(self, api: Client | None = None) -> None:
         commit = (api or self._peer.client).write_post(self._branch, "x" * self._chance.randint(1, 2000))[
@@ -176,14 +179,16 @@ class Scenario:
     def _file(self, size: int, api: Client | None = None) -> None:
         self._names += 1
         name, content = f"file {self._names}", self._chance.randbytes(size)
-        (api or self._peer.client).add_file(self._branch, [content], name=name)
+        added = (api or self._peer.client).add_file(self._branch, [content], name=name)
         self._files.append(name)
+        self.recording.promise(commit=added["commit"])
         self.recording.promise(file=name, hash=blake3(content).hexdigest())
 
     def _remove(self) -> None:
         name = self._files.pop(0)
         self.recording.promise(removing=name)
-        self._peer.client.remove_file(self._branch, name)
+        removed = self._peer.client.remove_file(self._branch, name)
+        self.recording.promise(commit=removed["commit"])
 
     def _log(self, size: int) -> None:
         """Add files of rows until so many MiB went through the log, which is then written into the database."""
@@ -201,6 +206,19 @@ class Scenario:
         name = f"backup {self._names}"
         self._run("backup", str(self.recording.root / BACKUPS / name))
         self.recording.promise(backup=name)
+
+    def _upgrade(self) -> None:
+        """Upgrade another store, which an older Ravel left."""
+        self._names += 1
+        name = str(self._names)
+        folder = self.recording.root / OLDER_STORES / name
+        for act in ("make", "open"):
+            subprocess.run(
+                [sys.executable, "-m", "tests.support.older_stores", act, str(folder)],
+                check=True,
+                env={**os.environ, **self._environment},
+            )
+            self.recording.promise(older=name)
 
     def _gc(self) -> None:
         self._run("gc", "--removed")
