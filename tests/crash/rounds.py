@@ -1,7 +1,8 @@
 """Two nodes that are killed at any moment, round after round, and must have all that they ever acknowledged.
 
 A round has the victim do one thing (write, add files one by one or many by a request, take in what the other wrote,
-export, collect garbage, back up, upgrade a store), kills the process that does it with SIGKILL while it does, starts the
+export, collect garbage, back up, repair rows that follow from others, edit indexed documents, make a node, upgrade a store),
+kills the process that does it with SIGKILL while it does, starts the
 node again and compares it with the ledger: what its API answered before. `python -m tests.crash.rounds` plays rounds of a
 seed; see the Makefile's `crash`. A seed says what happens in each round and when to strike; where that falls within the
 work is the machine's to say.
@@ -21,8 +22,9 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
-from sqlalchemy import func, select
+from sqlalchemy import text
 
 from node.care.backup import restore_backup
 from node.care.fsck import check_store
@@ -33,11 +35,17 @@ from ravel import Client, connect
 from ravel.exports.checking import read_export
 from ravel.files import encode_head
 from storage.engine.database import Database
-from storage.schema.peer_schema import peers as stored_peers
-from tests.e2e.cluster import Peer, join, peers, until_equal
+from tests.e2e.cluster import ANY_PORT, Peer, join, peers, run_ravel, until_equal
 from tests.support.keys import no_passphrase
 from tests.support.machine import patience
-from tests.support.older_stores import make_older_store, older_is_known
+from tests.support.older_stores import (
+    OLDER,
+    PEER_COUNT,
+    add_peers,
+    make_older_store,
+    older_is_known,
+    upgrade_and_count,
+)
 from tests.support.postgresql import PostgresqlServer, find_programs
 from tests.support.processes import RAVEL
 
@@ -45,33 +53,43 @@ _WRITERS: Final = 2
 _ACKS_MAX: Final = 25
 """Acknowledgements after which, at the latest, the process is killed."""
 _WAIT_SECONDS: Final = patience(60)
-_OLDER_ROWS: Final = 100_000
-"""Rows of a store that is upgraded, of which none may be lost."""
-_OPEN_OLDER: Final = """
-import pathlib, sys
-from storage.engine.database import Database
-from tests.support.older_stores import older_is_known
-
-with older_is_known():
-    Database(pathlib.Path(sys.argv[1])).close()
-"""
+_DOCUMENTS: Final = "card/"
+"""Beginning of the names of JSON documents."""
+ACTS: Final = (
+    "write",
+    "file",
+    "files",
+    "sync",
+    "export",
+    "gc",
+    "backup",
+    "repair",
+    "documents",
+    "begin",
+    "upgrade",
+)
+"""What a process can be killed in."""
 _FILE_SIZES: Final = (1, 5_000, 300_000, 2_000_000)
 """Bytes: of one block, of rows, of a pack, of a pack with a tree."""
 
 
 @dataclass
 class Ledger:
-    """What was acknowledged: ids of commits, and the content of files by their names."""
+    """What was acknowledged: ids of commits, contents of files and numbers in documents by their names."""
 
     commits: set[str] = field(default_factory=set)
     files: dict[str, bytes] = field(default_factory=dict)
+    documents: dict[str, int] = field(default_factory=dict)
 
 
 class Crashes:
     """Two running nodes that share a branch, and what each of them acknowledged."""
 
-    def __init__(self, alice: Peer, bob: Peer, folder: Path, chance: random.Random) -> None:
+    def __init__(
+        self, alice: Peer, bob: Peer, folder: Path, chance: random.Random, server: PostgresqlServer | None
+    ) -> None:
         self.struck: Counter[str] = Counter()
+        self._server = server
         self._peers = (alice, bob)
         self._ledgers = {alice.home: Ledger(), bob.home: Ledger()}
         self._folder = folder
@@ -91,6 +109,9 @@ class Crashes:
             "export": self._export,
             "gc": self._collect,
             "backup": self._back_up,
+            "repair": self._repair,
+            "documents": self._edit_documents,
+            "begin": self._begin,
             "upgrade": self._upgrade,
         }
 
@@ -113,11 +134,10 @@ class Crashes:
             for ledger in self._ledgers.values():
                 for name, content in ledger.files.items():
                     self._check_file(peer, name, content)
+                self._check_documents(peer, ledger)
         for peer in self._peers:
             peer.stop()
-            store_key = open_keys(peer.home, no_passphrase).store_key
-            findings = check_store(peer.home, store_key, peer.storage_url)
-            assert not findings.kinds, findings.problems
+            _check_whole(peer.home, peer.storage_url)
         return len(held)
 
     # --- acts ---
@@ -220,28 +240,75 @@ class Crashes:
         if out.exists():
             restored = self._folder / "restored"
             restore_backup(out, restored, "")  # into a file, wherever the rows came from
-            findings = check_store(restored, open_keys(restored, no_passphrase).store_key)
-            assert not findings.kinds, findings.problems
+            _check_whole(restored)
             shutil.rmtree(restored)
             shutil.rmtree(out)
 
-    def _upgrade(self, _victim: Peer) -> None:
-        """Of another store, which an older Ravel left."""
-        home = self._folder / "older"
+    def _repair(self, victim: Peer) -> None:
+        """Of a store whose ranks and heads are wrong, as they follow from commits."""
+        before = victim.client.show_digest(self._branch)
+        victim.stop()
+        key = open_keys(victim.home, no_passphrase).store_key
+        with closing(Database(victim.home, key, victim.storage_url)) as database, database.write() as rows:
+            rows.execute(text("UPDATE commits SET rank = 0"))
+            rows.execute(text("DELETE FROM heads"))
+        self._kill_command(victim, "fsck", "--repair")
+        run_ravel(victim, "fsck", "--repair")
+        for copy in victim.home.glob("*repair*"):
+            copy.unlink()
+        victim.start()
+        assert victim.client.show_digest(self._branch) == before
+
+    def _edit_documents(self, victim: Peer) -> None:
+        """Of an index, whose rows a query brings level."""
+        ledger = self._ledgers[victim.home]
+        victim.client.declare_json_index(self._branch, ["number"], prefix=_DOCUMENTS)
+        numbers = [self._chance.randrange(1000) for _ in range(10 * _ACKS_MAX)]
+        names = [self._name() for _ in numbers]
+
+        def edit(api: Client) -> None:
+            name, number = _DOCUMENTS + names.pop(), numbers.pop()
+            api.document(self._branch, name).put("number", number)
+            ledger.documents[name] = number
+            if number % 3 == 0:
+                self._sorted_documents(api)
+
+        self._kill_amid(victim, edit, _ACKS_MAX // 2)
+        self._check_documents(victim, ledger)
+
+    def _begin(self, _victim: Peer) -> None:
+        """Make another node; killed in `init`, and in its first start."""
+        home = self._folder / "new"
+        init = ("init", "--clear", "--listen", ANY_PORT, "--api", ANY_PORT)
+        self._kill_amid_seconds("begin", _start_ravel("--home", str(home), *init), (0.2, 0.8))
+        peer = Peer(home)
+        self._kill_amid_seconds("begin", self._start_command(peer, "run"), (0.3, 1.5))
+        try:
+            peer.start()
+            peer.client.create_repo("begun")
+            peer.client.write_post("begun:main", "the first")
+            peer.stop()
+        finally:
+            peer.close()
+        _check_whole(home)
+        shutil.rmtree(home)
+
+    def _upgrade(self, victim: Peer) -> None:
+        """Of another store, which an older Ravel left, and whose rows are where the victim's are."""
+        home, url = self._folder / "older", ""
         home.mkdir()
         with older_is_known():
-            make_older_store(home, _OLDER_ROWS)
-        process = subprocess.Popen([sys.executable, "-c", _OPEN_OLDER, str(home)])
-        try:
-            process.wait(self._chance.uniform(0.3, 1.2))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            self.struck["upgrade"] += 1
-        process.wait()
-        with older_is_known(), closing(Database(home)) as database, database.read() as connection:
-            count = connection.execute(select(func.count()).select_from(stored_peers)).scalar_one()
-        assert count == _OLDER_ROWS
+            if self._server is not None and victim.storage_url:
+                url = self._server.make_database()
+                self._server.make_older(home, url, OLDER, add_peers)
+            else:
+                make_older_store(home, PEER_COUNT)
+        opening = [sys.executable, "-m", "tests.support.older_stores", "open", str(home), url]
+        self._kill_amid_seconds("upgrade", subprocess.Popen(opening), (0.3, 1.2))
+        assert upgrade_and_count(home, url) == PEER_COUNT
         shutil.rmtree(home)
+        if self._server is not None and url:
+            self._server.execute(f"DROP DATABASE {urlsplit(url).path[1:]} WITH (FORCE)")
 
     # --- steps ---
 
@@ -277,20 +344,21 @@ class Crashes:
         victim.start()
 
     def _start_command(self, victim: Peer, *arguments: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [*RAVEL, "--home", str(victim.home), *arguments],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        return _start_ravel("--home", str(victim.home), *arguments)
 
     def _kill_command(self, victim: Peer, *arguments: str) -> None:
-        process = self._start_command(victim, *arguments)
+        # It takes some tenths to begin, and hundredths then.
+        self._kill_amid_seconds(arguments[0], self._start_command(victim, *arguments), (0.25, 1.0))
+
+    def _kill_amid_seconds(
+        self, act: str, process: subprocess.Popen[bytes], seconds: tuple[float, float]
+    ) -> None:
+        """Kill a process after some time, unless it has ended."""
         try:
-            # It takes some tenths to begin, and hundredths then.
-            process.wait(self._chance.uniform(0.25, 1.0))
+            process.wait(self._chance.uniform(*seconds))
         except subprocess.TimeoutExpired:
             process.kill()
-            self.struck[arguments[0]] += 1
+            self.struck[act] += 1
         process.wait()
 
     def _pause(self, longest: float) -> None:
@@ -306,6 +374,15 @@ class Crashes:
     def _check_file(self, peer: Peer, name: str, content: bytes) -> None:
         with peer.client.get_file(self._branch, name) as download:
             assert b"".join(download.pieces) == content, f"{peer.home.name} has another {name}"
+
+    def _sorted_documents(self, api: Client) -> dict[str, int]:
+        found = api.documents(self._branch, _DOCUMENTS, sort=["number"])
+        return {one["name"]: one["value"]["number"] for one in found}
+
+    def _check_documents(self, peer: Peer, ledger: Ledger) -> None:
+        found = self._sorted_documents(peer.client)
+        assert ledger.documents.items() <= found.items(), f"{peer.home.name} has other documents"
+        assert [*found.values()] == sorted(found.values())
 
     def _held(self, peer: Peer) -> set[str]:
         held: set[str] = set()
@@ -333,13 +410,25 @@ class Crashes:
         return f"name {self._names}"
 
 
-def play(folder: Path, seed: int, acts: list[str], storage_url: str = "") -> tuple[int, Counter[str]]:
-    """Play rounds; gives the number of commits at the end and how often commands and syncs were struck on their way.
+def _start_ravel(*arguments: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([*RAVEL, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
-    With the URL of an empty database one node has its rows there, and the other in a file.
+
+def _check_whole(home: Path, url: str = "") -> None:
+    findings = check_store(home, open_keys(home, no_passphrase).store_key, url)
+    assert not findings.kinds, findings.problems
+
+
+def play(
+    folder: Path, seed: int, acts: list[str], server: PostgresqlServer | None = None
+) -> tuple[int, Counter[str]]:
+    """Play rounds; gives the number of commits at the end and how often what was to be struck was struck on its way.
+
+    With a server one node has its rows in a database of it, and the other in a file.
     """
-    with peers(folder, "alice", "bob", storage_url=storage_url) as (alice, bob):
-        crashes = Crashes(alice, bob, folder, random.Random(seed))
+    url = "" if server is None else server.make_database()
+    with peers(folder, "alice", "bob", storage_url=url) as (alice, bob):
+        crashes = Crashes(alice, bob, folder, random.Random(seed), server)
         for number, act in enumerate(acts):
             print(f"round {number + 1} of {len(acts)}: {act}", file=sys.stderr, flush=True)
             crashes.play(act)
@@ -347,16 +436,16 @@ def play(folder: Path, seed: int, acts: list[str], storage_url: str = "") -> tup
 
 
 @contextmanager
-def _database(is_wanted: bool) -> Iterator[str]:
-    """The URL of an empty database, or none."""
+def _server(is_wanted: bool) -> Iterator[PostgresqlServer | None]:
+    """A server of PostgreSQL, or none."""
     programs = find_programs() if is_wanted else None
     if programs is None:
         assert not is_wanted, "no PostgreSQL server is installed: see .ci/run"
-        yield ""
+        yield None
         return
     server = PostgresqlServer(programs)
     try:
-        yield server.make_database()
+        yield server
     finally:
         server.remove()
 
@@ -370,11 +459,10 @@ def main() -> None:
         "--postgresql", action="store_true", help="one node's rows in a PostgreSQL server of its own"
     )
     arguments = parser.parse_args()
-    kinds = ("write", "file", "files", "sync", "export", "gc", "backup", "upgrade")
     chance = random.Random(arguments.seed)
-    acts = [chance.choice(kinds) for _ in range(arguments.rounds)]
-    with tempfile.TemporaryDirectory() as folder, _database(arguments.postgresql) as url:
-        commits, struck = play(Path(folder), arguments.seed, acts, url)
+    acts = [chance.choice(ACTS) for _ in range(arguments.rounds)]
+    with tempfile.TemporaryDirectory() as folder, _server(arguments.postgresql) as server:
+        commits, struck = play(Path(folder), arguments.seed, acts, server)
     print(
         f"{len(acts)} rounds {dict(Counter(acts))}, struck on their way {dict(struck)}: all {commits} commits are there"
     )
