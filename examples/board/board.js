@@ -63,13 +63,33 @@ function show(board, { value, conflict_count: conflicts }) {
   find("message").textContent = conflicts ? `${conflicts} changes were made at the same time as others` : "";
 }
 
-async function open({ url, branch, token }) {
-  const board = connect({ url, token }).document(branch, "board");
-  await board.read(); // refused here, where the form is still shown
-  find("connect").hidden = true;
+/** The boards of the branch, with their open cards: what a query finds, live. */
+async function followBoards(ravel, branch) {
+  for await (const { documents } of ravel.documents(branch, { prefix: "board" }).live()) {
+    const open = ({ value }) => (value.todo?.length ?? 0) + (value.doing?.length ?? 0);
+    const shown = documents.map((one) =>
+      button(`${one.name}: ${open(one)} open`, () => followBoard(ravel, branch, one.name)),
+    );
+    find("boards").replaceChildren(...shown);
+  }
+}
+
+async function followBoard(ravel, branch, name) {
+  const board = ravel.document(branch, name);
   stopFollowing.abort();
-  stopFollowing = new AbortController();
-  for await (const state of board.live({ signal: stopFollowing.signal })) show(board, state);
+  const { signal } = (stopFollowing = new AbortController());
+  try {
+    for await (const state of board.live({ signal })) show(board, state);
+  } catch (error) {
+    if (!signal.aborted) throw error; // else another board is shown
+  }
+}
+
+async function open({ url, branch, token, board }) {
+  const ravel = connect({ url, token });
+  await ravel.document(branch, board).read(); // refused here, where the form is still shown
+  find("connect").hidden = true;
+  await Promise.all([followBoard(ravel, branch, board), followBoards(ravel, branch)]);
 }
 
 function onForm(work) {

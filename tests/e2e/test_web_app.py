@@ -2,6 +2,8 @@
 
 import http.server
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +14,7 @@ import pytest
 
 from ravel.home import read_run_file
 from tests.e2e.browser import CHROMIUM, Browser, browser
-from tests.e2e.cluster import Peer, peers, run_ravel
+from tests.e2e.cluster import Peer, join, peers, run_ravel, until, until_equal
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/apps/browser.md"
@@ -127,6 +129,70 @@ def test_a_board_is_kept_by_a_page_and_a_program_at_once(tmp_path: Path) -> None
         assert board.read()["value"] == {"todo": [], "doing": [{**card, "votes": 3}]}
         assert page.barriers() == []
         assert [said for said in page.complaints() if "Security Policy" in said] == []
+
+
+@pytest.mark.extended
+def test_a_board_is_kept_by_a_page_and_a_program_on_nodes_that_are_apart(tmp_path: Path) -> None:
+    with (
+        peers(tmp_path, "alice", "bob") as (alice, bob),
+        _serving(ROOT) as port,
+        browser(tmp_path / "profile") as page,
+    ):
+        _, branch = join(alice, bob)
+        until(lambda: bob.client.list_repos()["repos"][0]["permission"] == "write", "bob may write")
+        origin = f"http://localhost:{port}"
+        words = f"token create --name board --branch {branch} --actions read,write --origin {origin}"
+        token = run_ravel(alice, *words.split()).stdout.strip()
+        page.open(f"{origin}/examples/board/")
+        page.until("document.querySelector('#connect [name=url]')")
+        page.evaluate("document.querySelector('#connect [name=url]').value = ''")
+        api = read_run_file(alice.home).api
+        for name, value in (("url", f"http://{api}"), ("branch", branch), ("token", token)):
+            page.fill(f"#connect [name={name}]", value)
+        page.click("#connect button")
+        _ask_board(page, "buy tea")
+        page.until("document.getElementById('boards').innerText.includes('board: 1 open')")
+        until_equal(alice, bob, branch)
+
+        bob.stop()
+        _ask_board(page, "from the page, alone")
+        page.evaluate("[...document.querySelectorAll('article button')][1].click()")  # tea is begun
+        page.until("document.querySelectorAll('section')[1].querySelector('article')")
+        alice.stop()
+        bob.start()
+        terminal = _terminal(bob, branch)
+        assert terminal.stdin is not None
+        for line in ("add from a terminal, alone", "vote 0", "move 0 done"):
+            print(line, file=terminal.stdin, flush=True)
+        shown = bob.client.document(branch, "board")
+        until(lambda: len(shown.read()["value"].get("done", [])) == 1, "bob's edits are written")
+        alice.start("--api", api)
+        until_equal(alice, bob, branch)
+        value = alice.client.document(branch, "board").read()["value"]
+        assert value == shown.read()["value"]
+        votes = {card["title"]: card.get("votes") for cards in value.values() for card in cards}
+        assert votes == {
+            "buy tea": 1,
+            "from the page, alone": None,
+            "from a terminal, alone": None,
+        }
+        for title in votes:
+            page.until(f"document.getElementById('columns').innerText.includes('{title}')")
+        page.until("document.getElementById('boards').innerText.includes('board: ')")
+        assert "from the page, alone" in terminal.communicate()[0], "shown by a query that is followed"
+
+
+def _ask_board(page: Browser, title: str) -> None:
+    count = page.evaluate("document.querySelectorAll('article').length")
+    page.until("document.querySelectorAll('section').length === 3")
+    page.fill("section form [name=title]", title)
+    page.click("section form button")
+    page.until(f"document.querySelectorAll('article').length === {count + 1}")
+
+
+def _terminal(peer: Peer, branch: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, str(ROOT / "examples/board.py"), str(peer.home), branch]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def test_blocks_of_the_page_name_what_the_client_has() -> None:

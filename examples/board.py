@@ -1,0 +1,66 @@
+"""The boards of a branch in a terminal, as examples/board shows them in a browser: what others do appears at once.
+
+    python examples/board.py FOLDER BRANCH [BOARD]
+
+FOLDER is that of a running node. Type `add TITLE`, `move NUMBER COLUMN` or `vote NUMBER`. Edits that nodes make apart come
+together when they meet: docs/apps/json.md says how.
+"""
+
+import sys
+import threading
+from typing import Any
+
+from ravel import Client, RavelError, connect
+from ravel.json_documents import JsonDocument
+
+COLUMNS = ("todo", "doing", "done")
+
+
+def cards_of(value: dict[str, Any]) -> list[dict[str, Any]]:
+    """List a board's cards by columns, each with that of its own."""
+    return [{**card, "column": column} for column in COLUMNS for card in value.get(column, [])]
+
+
+def follow(api: Client, branch: str) -> None:
+    """Show all boards of the branch whenever one has changed: what a query finds, live."""
+    try:
+        for result in api.documents(branch, "board").live():
+            for found in result.documents:
+                print(f"{found['name']}:")
+                for number, card in enumerate(cards_of(found["value"])):
+                    print(f"  {number} {card['column']}: {card['title']} ({card.get('votes', 0)})")
+            print(flush=True)
+    except RavelError as error:
+        print(f"{error.message}: {error.advice}", file=sys.stderr)
+
+
+def do(board: JsonDocument, action: str, rest: str) -> None:
+    """Run what was typed."""
+    if action == "add":
+        board.insert("todo", {"title": rest})
+        return
+    number, _, column = rest.partition(" ")
+    card = cards_of(board.read()["value"])[int(number)]["$id"]
+    if action == "move":
+        board.move(card, column)
+    elif action == "vote":
+        board.add("votes", item=card)
+
+
+def main() -> None:
+    """Follow in one thread, write in the other."""
+    if len(sys.argv) < 3:
+        sys.exit("usage: python examples/board.py FOLDER BRANCH [BOARD]")
+    folder, branch, name = (*sys.argv[1:], "board")[:3]
+    threading.Thread(target=follow, args=(connect(folder), branch), daemon=True).start()
+    board = connect(folder).document(branch, name)
+    for line in sys.stdin:
+        action, _, rest = line.strip().partition(" ")
+        try:
+            do(board, action, rest)
+        except (RavelError, ValueError, IndexError) as error:
+            print(f"not done: {error}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
