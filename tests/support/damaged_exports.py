@@ -6,7 +6,7 @@ file, or read; and nothing that can be read ends as an internal error.
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -144,6 +144,23 @@ def _link(folder: Path) -> None:
     path.symlink_to(folder.with_suffix(".part"))
 
 
+def _link_folder(folder: Path) -> None:
+    place = folder.with_suffix(".commits")
+    (folder / "commits").rename(place)
+    (folder / "commits").symlink_to(place)
+
+
+def _link_out(folder: Path) -> None:
+    """Have a part lie in the folder of another export."""
+    _link_folder(folder)
+    _listed(folder, path=f"commits/../../{folder.name}.commits/part-00000001.parquet")
+
+
+def _anew(parts: Sequence[Sequence[Row]], folder: Path, voids: Sequence[str] = ()) -> None:
+    shutil.rmtree(folder)
+    write_export(folder, *parts, voids=voids)
+
+
 def _twice(folder: Path) -> None:
     tables = json.loads((folder / MANIFEST_NAME).read_bytes())["tables"]
     tables["commits"].append(tables["commits"][0])
@@ -198,6 +215,8 @@ def _refused() -> Iterator[tuple[str, Damage]]:
     yield "a part is missing", lambda folder: _part_of(folder).unlink()
     yield "a part is a folder", _make_folder
     yield "a part is a link", _link
+    yield "a folder is a link", _link_folder
+    yield "a path leads out by a link", _link_out
     yield "a folder is missing", lambda folder: shutil.rmtree(folder / "commits")
     yield "a part was cut", partial(_part_bytes, lambda content: content[:-1])
     yield (
@@ -218,6 +237,11 @@ def _refused() -> Iterator[tuple[str, Damage]]:
 
 
 def _read() -> Iterator[tuple[str, Damage]]:
+    yield "nothing is there", partial(_anew, ())
+    yield "one commit", partial(_anew, ((Row("root"),),))
+    yield "200 branches", partial(_anew, (tuple(Row(f"b{n}", branch=f"b{n}") for n in range(200)),))
+    yield "100 parts", partial(_anew, tuple((Row(f"c{n}", (f"c{n - 1}",) if n else ()),) for n in range(100)))
+    yield "all are void", partial(_anew, (SOUND,), voids=[row.name for row in SOUND])
     yield "an unknown column", partial(_part_columns, lambda table: table.append_column("odd", table["rank"]))
     yield "an unknown key", lambda folder: change_manifest(folder, odd=1)
     for column in (
