@@ -160,7 +160,8 @@ def judge_rows(spark: SparkSession, exports: Sequence[Export], order: DataFrame)
     """
     rows = _with_source(read_parts(spark, exports, "commits", [*findings.TIMESTAMPS]), exports)
     if not authors_agree(exports):  # pseudonyms of several keys tell nothing of each other
-        rows = rows.withColumn("author", F.lit(None).cast("binary"))
+        for name in ("author", "source_author"):
+            rows = rows.withColumn(name, F.lit(None).cast("binary"))
     given = order.withColumnsRenamed({"rank": "given_rank", "position": "given_position"})
     return rows.join(given, on=["branch_id", "commit_id"], how="left")
 

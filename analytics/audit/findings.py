@@ -12,7 +12,10 @@ from pyspark.sql import functions as F
 from analytics.reading.limits import STATED_NUMBER_MAX
 
 _AGREED: Final = ("repo_id", "branch_id", "author", "acks", "rank", "body_kind", "time")
-"""What every node that has a commit must state alike. Names are changed; sequence, position and arrival are a node's own."""
+"""What every node that has a commit must state alike. Names are changed; sequence, position and arrival are a node's own.
+So are topic and size: who follows a branch by its link gets commits by another topic, and a body may be absent."""
+_AGREED_IF_TOLD: Final = ("feed_sequence", "source_author")
+"""The same of columns that older schemas lack, and of what the node could not open: null contradicts nothing."""
 
 _RANGES: Final = (
     ("sequence", 1, None),
@@ -46,8 +49,8 @@ def count_copies(judged: DataFrame) -> DataFrame:
         F.max(stated).alias("most"),
         F.min("rank").alias("rank"),
         F.max("sequence").alias("sequence"),
-        F.min("feed_sequence").alias("least_feed"),
-        F.max("feed_sequence").alias("most_feed"),
+        *(F.min(name).alias(f"least_{name}") for name in _AGREED_IF_TOLD),
+        *(F.max(name).alias(f"most_{name}") for name in _AGREED_IF_TOLD),
         F.min("passed").alias("passed"),
         F.bool_and(F.col("fault").isNull()).alias("is_placed"),
     )
@@ -62,23 +65,25 @@ def duplicates(by_node: DataFrame) -> DataFrame:
 def disagreements(by_node: DataFrame) -> DataFrame:
     """Find ids whose copies differ."""
     least, most = F.min("least").alias("least"), F.max("most").alias("most")
-    # Null where an older schema lacks it, which contradicts nothing: so it is no part of the statement.
-    feeds = F.min("least_feed").alias("least_feed"), F.max("most_feed").alias("most_feed")
+    told = [F.min(f"least_{name}").alias(f"least_{name}") for name in _AGREED_IF_TOLD]
+    told += [F.max(f"most_{name}").alias(f"most_{name}") for name in _AGREED_IF_TOLD]
     found = by_node.groupBy("commit_id").agg(
         F.min("branch_id").alias("branch_id"),
         F.sort_array(F.collect_set("node")).alias("nodes"),
         least,
         most,
-        *feeds,
+        *told,
     )
     # The least and the most statement are the same where all are, and differ first in a column that is not.
     differ = [
         F.when(~F.col(f"least.{name}").eqNullSafe(F.col(f"most.{name}")), F.lit(name)) for name in _AGREED
     ]
-    is_forked = F.coalesce(F.col("least_feed") != F.col("most_feed"), F.lit(False))
-    differ.append(F.when(is_forked, F.lit("feed_sequence")))
+    is_other = ~F.col("least").eqNullSafe(F.col("most"))
+    for name in _AGREED_IF_TOLD:
+        is_told_otherwise = F.coalesce(F.col(f"least_{name}") != F.col(f"most_{name}"), F.lit(False))
+        differ.append(F.when(is_told_otherwise, F.lit(name)))
+        is_other |= is_told_otherwise
     detail = F.concat(F.lit("copies differ in "), F.concat_ws(", ", *differ))
-    is_other = ~F.col("least").eqNullSafe(F.col("most")) | is_forked
     return finding(found.where(is_other), "disagreement", detail)
 
 

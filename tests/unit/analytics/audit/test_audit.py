@@ -202,7 +202,7 @@ def test_what_contradicts_itself_or_others_is_found_with_its_node(
 
 
 def test_silent_damages_are_found(spark: SparkSession, tmp_path: Path) -> None:
-    rows = [*DIAMOND, Row("side", branch="side")]
+    rows = [*DIAMOND, Row("side", branch="side", source="eve")]
     good = write_export(tmp_path / "good", rows, node="good")
     bad = write_export(tmp_path / "bad", rows, node="bad", tables=_DAMAGED)
 
@@ -213,6 +213,7 @@ def test_silent_damages_are_found(spark: SparkSession, tmp_path: Path) -> None:
         merge["acks"] *= 2
         left["time_utc"] = 5_000
         side["feed_sequence"] = 7
+        side["source_author"] = id_of("another")
         root["files"] = 2
         right["repo_id"] = id_of("another")
 
@@ -241,7 +242,7 @@ def test_silent_damages_are_found(spark: SparkSession, tmp_path: Path) -> None:
         ("duplicate", "", "", bad_alone),
     }
     details = {row["detail"] for row in spark.read.parquet(str(result.tables / "findings")).collect()}
-    assert "copies differ in feed_sequence" in details
+    assert "copies differ in feed_sequence, source_author" in details
     assert {"members: permission emperor", "memberships: reason magic", "topics: kind odd"} <= details
 
 
