@@ -201,6 +201,7 @@ def _before_added(on: _Ground) -> None:
 
 def _no_place(on: _Ground) -> None:
     on.post(tangles=())
+    on.post(tangles=(TanglePlace(GROUP, on.heads[0].commit_id, tuple(one.commit_id for one in on.roots)),))
 
 
 def _root_place(on: _Ground) -> None:
