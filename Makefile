@@ -33,7 +33,7 @@ FUZZER := .venv/fuzzer
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test test-rest test-all coverage coverage-floors check check-format check-lint check-types check-imports format bench decade dist histories model verdicts promise fuzz hostile powercut bitrot sim sim-long nets nets-table crash vectors reference screenshots vendor lock clean
+.PHONY: help setup java demo test test-rest test-all test-pythons coverage coverage-floors check check-format check-lint check-types check-imports format bench decade dist histories model verdicts promise fuzz hostile powercut bitrot sim sim-long nets nets-table crash vectors reference screenshots vendor lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -59,6 +59,9 @@ test-rest: setup java ## Run what `make test` leaves out: PostgreSQL, the demo, 
 test-all: setup java ## Run all tests: the quick ones, then the rest, in twenty minutes
 	@$(PYTEST) $(ARGS)
 	@$(PYTEST) --tier rest $(ARGS)
+
+test-pythons: setup ## Run quick tests of the core with every newer Python that is here (3.12 to 3.14, on the PATH or of pyenv)
+	@.ci/pythons.sh $(JOBS)
 
 coverage: setup java ## Run all tests and measure which branches they reach, subprocesses included
 	@.ci/coverage.sh $(JOBS)
