@@ -124,11 +124,13 @@ async def watch_lan(own: Announcement, found: Found) -> None:
         "salt": own.salt.hex(),
         "mark": own.mark.hex(),
     }
+    problem = " has ended; what it said last stands above"
     try:
         await _listen(wanted, found)
     except* OSError as group:  # it could not be started
-        raise OSError(f"the process that speaks mDNS: {group.exceptions[0]}") from None
-    raise OSError("the process that speaks mDNS has ended; what it said last stands above")
+        # Raised below: Python before 3.11.4 wraps in a group what is raised here.
+        problem = f": {group.exceptions[0]}"
+    raise OSError(f"the process that speaks mDNS{problem}")
 
 
 async def _listen(wanted: Mapping[str, str], found: Found) -> None:
