@@ -1,7 +1,8 @@
 # The commands of this repository. Each sets up what it needs first; once set up, only `make lock` and `make dist` use the
 # network, `make vendor`, and `make fuzz` the first time.
 
-PYTHON ?= python3
+# The interpreter of .venv: by default python3, or a faster build of the same version (.ci/setup.sh).
+PYTHON ?=
 VENV := .venv/bin
 READY := .venv/.ready
 # Runs a command with JAVA_HOME naming a Java that Spark can use; installs one where that is allowed.
