@@ -75,6 +75,7 @@ def _analyze(
             given=given,
             conf=dict(options.conf),
             out_url=options.out_url,
+            with_every_tangle=options.every_tangle,
         )
     except analyze.NoSuchBranch as error:
         advice = "give NAME, REPO:NAME, or the start of an id; `ravel branch list REPO` shows names and ids"
@@ -109,6 +110,11 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--draw", metavar="BRANCH", help="the branch to draw: NAME, REPO:NAME, or the start of its id"
     )
     parser.add_argument("--csv", action="store_true", help="write large tables as CSV too")
+    parser.add_argument(
+        "--every-tangle",
+        action="store_true",
+        help="order and count feeds and groups too, as the tangles that they are",
+    )
     parser.add_argument(
         "--names",
         metavar="FILE",

@@ -104,6 +104,7 @@ def run(
     given: GivenExports | None = None,
     conf: Mapping[str, str] = _NOTHING_MORE,
     out_url: str = "",
+    with_every_tangle: bool = False,
 ) -> AnalysisResult:
     """Analyze an export, a folder or URL, into `out_dir`. Raises ExportError, JavaMissing, MasterRefused, NoSuchBranch,
     LargeBranchRefused, OSError, and the engine's own errors.
@@ -113,9 +114,10 @@ def run(
     draw: its name, REPO:NAME, or the start of its id. Branches of `giant_from` commits and more are ordered by many
     tasks. `engine` is one of ENGINES. A session given as `spark` is used instead of a new one, and left running. `given`
     says whether a bad export stops the analysis, as it does by default, and has those set aside. `conf` are settings of a
-    new session. `names` says what the page calls users, nodes and repos, by their ids as text; where an export has
-    pseudonyms it calls none by a name. On a cluster parts are checked and read by tasks, and large tables are written by
-    them: below `out_url` where that is given, else in `out_dir`, which all machines must see then.
+    new session. Tables of tangles have feeds and groups `with_every_tangle`. `names` says what the page calls users, nodes
+    and repos, by their ids as text; where an export has pseudonyms it calls none by a name. On a cluster parts are checked
+    and read by tasks, and large tables are written by them: below `out_url` where that is given, else in `out_dir`, which
+    all machines must see then.
     """
     started = time.monotonic()
     step = _Steps(progress)
@@ -132,6 +134,7 @@ def run(
         else:
             check = None if is_here else given.check
             runner, exports = _start_spark(exports, out_dir, master, spark, conf, check, out_url)
+        runner.with_every_tangle = with_every_tangle
     try:
         called = NO_NAMES if any(export.pseudonyms for export in exports) else Names(names)
         return _Analysis(

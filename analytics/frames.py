@@ -46,7 +46,9 @@ FIGURES: Final = tuple(name for name in TABLES if name != "digests")
 class Figure(Protocol):
     """A function for one table of an analysis."""
 
-    def __call__(self, commits: "GivenFrame", **further: "GivenFrame") -> Any:  # noqa: ANN401  # as `order`
+    def __call__(
+        self, commits: "GivenFrame", *, with_every_tangle: bool = False, **further: "GivenFrame"
+    ) -> Any:  # noqa: ANN401  # as `order`
         """Return the table of this name, as `table` does."""
         ...
 
@@ -67,11 +69,14 @@ def order(commits: "GivenFrame", voids: "GivenFrame | None" = None, *, giant_fro
         return engine.result("placed")
 
 
-def table(name: str, commits: "GivenFrame", **further: "GivenFrame") -> Any:  # noqa: ANN401  # callers know which kind they gave
+def table(
+    name: str, commits: "GivenFrame", *, with_every_tangle: bool = False, **further: "GivenFrame"
+) -> Any:  # noqa: ANN401  # callers know which kind they gave
     """Return the table of this name, of commits as exported or as `order` gives them.
 
     `further` are the tables of FURTHER that it is counted from. Tables of what each node has (`stores`, `replication`,
-    `edits`, ...) take commits as exported, with the column `node`. Raises KeyError for a name that is none, TypeError for a
+    `edits`, ...) take commits as exported, with the column `node`. Figures of tangles have feeds and groups
+    `with_every_tangle`, at the cost of all branches twice more. Raises KeyError for a name that is none, TypeError for a
     further table that FURTHER does not name, ValueError where commits are ordered that must be as exported; else as the
     module says.
     """
@@ -85,6 +90,7 @@ def table(name: str, commits: "GivenFrame", **further: "GivenFrame") -> Any:  # 
         )
     given = {"commits": commits, **further}
     with closing(_start(given)) as engine:
+        engine.with_every_tangle = with_every_tangle
         if reads_order(needed):
             engine.order(None)
         GivenCatalog(engine, further).write(needed)
@@ -112,8 +118,8 @@ def __getattr__(name: str) -> Figure:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     definition = TABLES[name]
 
-    def figure(commits: "GivenFrame", **further: "GivenFrame") -> Any:  # noqa: ANN401  # callers know which kind they gave
-        return table(name, commits, **further)
+    def figure(commits: "GivenFrame", *, with_every_tangle: bool = False, **further: "GivenFrame") -> Any:  # noqa: ANN401  # callers know which kind they gave
+        return table(name, commits, with_every_tangle=with_every_tangle, **further)
 
     figure.__name__ = figure.__qualname__ = name
     figure.__doc__ = definition.meaning

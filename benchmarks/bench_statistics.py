@@ -93,11 +93,12 @@ def write_commits(folder: Path, count: int) -> Period:
                 "body_kind": pa.array([_KINDS[kind] for kind in kinds[part].tolist()]),
                 "size": pa.array(sizes[part]),
                 "time": pa.array(time[part]),
+                "received_at": pa.array(time[part]),
             }
         )
         pq.write_table(table, folder / f"part-{start:09d}.parquet", compression="zstd")
     first, last = int(time.min()), int(time.max())
-    return Period(first, last, bucket_for(first, last), 0)
+    return Period(first, last, bucket_for(first, last))
 
 
 def count_with_spark(spark: SparkSession, source: Path, out: Path, period: Period) -> dict[str, float]:

@@ -1,18 +1,24 @@
 """Interface of an engine, and the catalog that has an engine write tables by their definitions."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from string import Template
 from typing import Any, Final, Protocol
 
 from analytics.tables.definitions import TABLES, VIEWS, Definition
 from analytics.tables.periods import Period, find_period
 from ravel.exports.checking import Export, latest_exports
 
+OF_LATEST: Final = ("relay_topics_by_node", "pending_by_node", "rejections_by_node")
+"""Sources of what a node stated last, where it has several exports."""
 FIRST: Final = ("branch_names", "linearization", "digests")
 """Tables that are written before the order is compared; the others follow."""
 
 
 class Engine(Protocol):
     """Runs queries on exports. Relations have names, which later queries read. Raises OSError, and errors of the engine."""
+
+    with_every_tangle: bool
+    """True to order feeds and groups among tangles, which costs as much as all branches twice more."""
 
     def define_source(self, name: str) -> None:
         """Bring a relation of `analytics.tables.definitions.SOURCES`, but for `placed` and `ordered`."""
@@ -145,15 +151,16 @@ def tables_below(definition: Definition, seen: set[str]) -> set[str]:
 
 PLACES_CARRIED: Final = ("kind", "root", "repo_id", "author", "time", "acks")
 """Columns of places in tangles that are counted besides their order."""
-PLACES: Final = """
-WITH all_told AS (
+_PLACES: Final = """
+WITH $more all_told AS (
     SELECT commit_id, kind, root, previous
     FROM tangles_by_node
-    WHERE kind NOT IN ('group', 'epoch', 'members')
+    WHERE kind NOT IN ('group', 'feed', 'epoch', 'members')
     UNION ALL
     SELECT commit_id, kind, root, previous
     FROM memberships_by_export
     WHERE kind IN ('epoch', 'members') AND root IS NOT NULL AND previous IS NOT NULL
+    $also
 ), told AS (
     -- Of a commit that states what no commit states, two places of a kind, one is taken.
     SELECT
@@ -187,9 +194,59 @@ SELECT
 FROM stated
 JOIN commits USING (commit_id)
 """
-"""Places in tangles in the form of commits: a tangle is ordered as though it were a branch. What follows nothing there is
-no part of it, as `verifier.tangle` has it; a root is, whatever it states. Places in tangles of epochs and members are those
-that nodes found, and not what commits of applications call so."""
+_FEEDS_AND_GROUPS: Final = """
+fed AS (
+    SELECT branch_id, author, feed_sequence, commit_id
+    FROM commits
+    WHERE feed_sequence >= 1
+), begun AS (
+    SELECT branch_id, author, min(commit_id) AS root
+    FROM fed
+    WHERE feed_sequence = 1
+    GROUP BY branch_id, author
+), next_places AS (
+    SELECT branch_id, author, feed_sequence + 1 AS feed_sequence, commit_id AS previous_id
+    FROM fed
+), founded AS (
+    SELECT repo_id, min(commit_id) AS root
+    FROM commits
+    WHERE branch_id = repo_id AND size(acks) = 0
+    GROUP BY repo_id
+),
+"""
+_ALSO_FEEDS_AND_GROUPS: Final = """
+    UNION ALL
+    SELECT commit_id, kind, root, previous
+    FROM tangles_by_node
+    WHERE kind = 'group'
+    UNION ALL
+    SELECT commit_id, 'group' AS kind, root, acks AS previous
+    FROM commits
+    JOIN founded USING (repo_id)
+    WHERE branch_id = repo_id
+    UNION ALL
+    SELECT root AS commit_id, 'feed' AS kind, root, no_ids() AS previous
+    FROM begun
+    UNION ALL
+    SELECT commit_id, 'feed' AS kind, root, collect_list(previous_id) AS previous
+    FROM fed
+    JOIN next_places USING (branch_id, author, feed_sequence)
+    JOIN begun USING (branch_id, author)
+    GROUP BY commit_id, root
+"""
+
+
+def places(*, with_every_tangle: bool) -> str:
+    """Return a query for places in tangles in the form of commits: a tangle is ordered as though it were a branch.
+
+    What follows nothing there is no part of it, as `verifier.tangle` has it; a root is, whatever it states. Places in
+    tangles of epochs and members are those that nodes found, and not what commits of applications call so. Feeds and groups
+    have every commit once more. In a feed a commit follows what stands one place before it, and in a group a commit of the
+    root branch what it acks there.
+    """
+    more, also = (_FEEDS_AND_GROUPS, _ALSO_FEEDS_AND_GROUPS) if with_every_tangle else ("", "")
+    return Template(_PLACES).substitute(more=more, also=also)
+
 
 EXPORT_KINDS: Final[Mapping[str, str]] = {
     "node": "string",

@@ -26,11 +26,13 @@ FURTHER: Final = (
     "topics",
     "names",
     "tangles",
+    "pending",
+    "rejections",
 )
 """Tables of exports that functions take beside commits, by these names."""
 ORDERED: Final = "exported_rank"
 """A column that commits have once they are ordered."""
-CARRIED_ON: Final = (*CARRIED, "acks", "feed_sequence", "is_void", "received_at", "files", "file_bytes")
+CARRIED_ON: Final = (*CARRIED, "acks", "feed_sequence", "is_void", "files", "file_bytes")
 """What figures are counted from, beside the order."""
 _NODE: Final = "node"
 _NODE_CELL: Final = f"coalesce({_NODE}, '')"

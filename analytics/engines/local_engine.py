@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from analytics.engines.duckdb_tables import quoted, read_files
-from analytics.engines.engine import EXPORT_KINDS, EXPORTS_SCHEMA, export_rows
+from analytics.engines.engine import EXPORT_KINDS, EXPORTS_SCHEMA, OF_LATEST, export_rows
 from analytics.engines.local_queries import LocalQueries, sql_columns
 from analytics.reading.export_reader import are_small
 from ravel.exports.checking import Export, ExportPart, authors_agree, latest_exports
@@ -49,10 +49,9 @@ class LocalEngine(LocalQueries):
             self.need_source("commits")
             node = quoted(self._exports[0].node)
             self.define(name, f"SELECT *, {node} AS node FROM commits", is_kept=False)
-        elif name == "relay_topics_by_node":
-            self._name_tables(name, "relay_topics", latest_exports(self._exports))
         else:
-            self._name_tables(name, name.partition("_by_")[0], self._exports)
+            told = latest_exports(self._exports) if name in OF_LATEST else self._exports
+            self._name_tables(name, name.partition("_by_")[0], told)
 
     def write(self, queries: Mapping[str, str]) -> None:
         """See Engine."""

@@ -13,7 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from analytics.engines.duckdb_tables import fetch
-from analytics.engines.engine import PLACES, PLACES_CARRIED
+from analytics.engines.engine import PLACES_CARRIED, places
 from analytics.order import kernel
 from analytics.order.branch_tasks import (
     CARRIED,
@@ -30,6 +30,8 @@ _BATCH_ROWS: Final = 100_000
 
 class LocalQueries(ABC):
     """Part of an engine. Methods raise duckdb.Error; `order` also LargeBranchRefused."""
+
+    with_every_tangle = False
 
     def __init__(
         self,
@@ -82,7 +84,7 @@ class LocalQueries(ABC):
         """Order the tangles that commits state, as `tangled`. Raises LargeBranchRefused."""
         for source in ("commits", "tangles_by_node", "memberships_by_export"):
             self.need_source(source)
-        self.define("stated_places", PLACES, is_kept=True)
+        self.define("stated_places", places(with_every_tangle=self.with_every_tangle), is_kept=True)
         self._order_all("stated_places", "tangled", PLACES_CARRIED, with_digests=False)
         self._named.add("tangled")
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from analytics.engines.engine import EXPORTS_SCHEMA, PLACES, PLACES_CARRIED, export_rows
+from analytics.engines.engine import EXPORTS_SCHEMA, OF_LATEST, PLACES_CARRIED, export_rows, places
 from analytics.engines.spark_tables import JOB_DESCRIPTION, TableWriter, describe
 from analytics.order.branch_tasks import CARRIED
 from analytics.order.linearize import OrderedBranches, order_branches, with_digests_of_giants
@@ -41,6 +41,8 @@ _runs: Final = count(1)
 
 class SparkQueries(ABC):
     """Named queries in a session. Methods raise PySparkException."""
+
+    with_every_tangle = False
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -83,12 +85,12 @@ class SparkQueries(ABC):
         """See Engine."""
 
     def order_tangles(self) -> DataFrame:
-        """Return the order of the tangles that commits state. Each is ordered in one piece."""
+        """Return the order of the tangles that commits state. Each is ordered in one piece, but for feeds and groups."""
         for source in ("commits", "tangles_by_node", "memberships_by_export"):
             self.need_source(source)
-        return order_branches(
-            self.frame(PLACES), carried=PLACES_CARRIED, with_shapes=True, commits_max=_NO_GIANT
-        ).order
+        stated = self.frame(places(with_every_tangle=self.with_every_tangle))
+        commits_max = None if self.with_every_tangle else _NO_GIANT
+        return order_branches(stated, carried=PLACES_CARRIED, with_shapes=True, commits_max=commits_max).order
 
     def drop_views(self) -> None:
         """Let go of all names. What was made of them can still be computed."""
@@ -168,15 +170,9 @@ class SparkEngine(SparkQueries):
             "commits_with_node": lambda: self._need("commits").withColumn(
                 "node", F.lit(self._exports[0].node)
             ),
-            "relay_topics_by_node": lambda: read_by_export(
-                self._spark, latest_exports(self._exports), "relay_topics"
-            ),
         }
-        frame = (
-            made[name]()
-            if name in made
-            else read_by_export(self._spark, self._exports, name.partition("_by_")[0])
-        )
+        told = latest_exports(self._exports) if name in OF_LATEST else self._exports
+        frame = made[name]() if name in made else read_by_export(self._spark, told, name.partition("_by_")[0])
         if name not in made and not _are_here(self._exports):
             self._kept.append(frame.persist())
         self.name(name, frame)

@@ -38,6 +38,7 @@ CARRIED: Final = (
     "sequence",
     "size",
     "time",
+    "received_at",
     "exported_rank",
     "is_disputed",
 )

@@ -26,7 +26,7 @@ from analytics.report.report import (
 )
 from analytics.report.standing import Summary, find_standing
 from analytics.tables.definitions import TABLES
-from analytics.tables.periods import Period
+from analytics.tables.periods import SHOWN, Period
 from ravel.exports.checking import Export, latest_exports
 from ravel.exports.schema import text_id
 
@@ -69,7 +69,7 @@ class Findings:
         `downloads` is called once the tables are written.
         """
         self._catalog.write(name for name in TABLES if name not in FIRST)
-        period = self._catalog.period("ordered", "time")
+        period = self._catalog.period("ordered", SHOWN)
         (total,) = self._rows(
             "SELECT sum(commits) AS commits, count(*) AS branches, count(DISTINCT repo_id) AS repos, sum(bytes) AS bytes, "
             "sum(merges) AS merges FROM branches"
@@ -222,11 +222,13 @@ class Findings:
         if period is None:
             return None
         points = self._rows(
-            "SELECT bucket_start, sum(commits) AS commits FROM growth WHERE bucket_start IS NOT NULL "
-            "GROUP BY bucket_start ORDER BY bucket_start"
+            "SELECT bucket_start, sum(commits) AS commits FROM growth GROUP BY bucket_start ORDER BY bucket_start"
         )
-        rows = tuple((row["bucket_start"], row["commits"]) for row in points)
-        return Growth(rows, period.bucket, period.left_out)
+        rows = tuple(
+            (row["bucket_start"], row["commits"]) for row in points if row["bucket_start"] is not None
+        )
+        left_out = sum(row["commits"] for row in points if row["bucket_start"] is None)
+        return Growth(rows, period.bucket, left_out) if rows else None
 
     def _shapes(self, period: Period | None, branches: Sequence[Cells]) -> tuple[BranchShape, ...]:
         """Return how these branches look: of all in two queries."""

@@ -1,4 +1,5 @@
-"""Sections of the report on what flows between people and nodes: answers, bytes, merges, delays (escapes all input).
+"""Sections of the report on what flows between people and nodes: answers, bytes, merges, delays, and what got no place
+(escapes all input).
 
 Each shows the first rows of one table, which is written, and nothing where that has none.
 """
@@ -9,6 +10,7 @@ from html import escape
 from typing import Any, Final
 
 from analytics.report import page
+from analytics.report.labels import LABELS, label
 from analytics.report.page import Names
 from analytics.tables.periods import Rows
 from ravel.exports.schema import text_id
@@ -16,13 +18,15 @@ from ravel.exports.schema import text_id
 _PEOPLE_MAX: Final = 12
 """People in the matrix: a phone still shows so many columns."""
 _ROWS_MAX: Final = 20
+_THREADS_MAX: Final = 10
 _MONTHS_MAX: Final = 24
 """Rows that a page can show and a person take in; the tables hold all."""
 
 
 def render_flows(rows: Rows, names: Names) -> str:
     """Return the sections as HTML, of tables that are written."""
-    return "\n".join((_answers(rows, names), _disk(rows, names), _months(rows, names), _pairs(rows, names)))
+    sections = (_answers, _threads, _disk, _months, _pairs, _held_back)
+    return "\n".join(section(rows, names) for section in sections)
 
 
 def _answers(rows: Rows, names: Names) -> str:
@@ -60,6 +64,48 @@ def _answers(rows: Rows, names: Names) -> str:
         f'{page.link_to("reply_nodes")}.</p><div class="wide matrix" tabindex="0"><table><thead><tr><th></th>{head}</tr>'
         f"</thead><tbody>{body}</tbody></table></div>"
     )
+
+
+def _threads(rows: Rows, names: Names) -> str:
+    lines = [
+        (
+            page.branch_cell(label(row, names), row["root"]),
+            f"{row['commits'] - 1:,}",
+            f"{row['authors']:,}",
+            f"{row['depth']:,}",
+            page.lasted(row["latency_p50"]),
+            page.lasted(row["latency_p90"]),
+            page.moment(row["last_time"]),
+        )
+        for row in rows(
+            f"SELECT * FROM tangles JOIN {LABELS} USING (branch_id) WHERE kind = 'reply' AND commits > 1 "
+            f"ORDER BY commits DESC, root LIMIT {_THREADS_MAX}"
+        )
+    ]
+    heads = ("thread", "answers", "people", "depth", "time to an answer, median", "p90", "last")
+    note = f"By branch, and the post that began each. All: {page.link_to('tangles')}."
+    return _section("Most answered threads", heads, lines, note)
+
+
+def _held_back(rows: Rows, names: Names) -> str:
+    lines = [
+        (
+            f'<th scope="row">{names.of(row["node"])}</th>',
+            page.named(label(row, names)) if row["owner"] else page.DASH,
+            row["state"],
+            escape(row["reason"]),
+            f"{row['commits']:,}",
+            page.DASH if row["bytes"] is None else page.sized(row["bytes"]),
+            page.moment(row["oldest_at"]),
+        )
+        for row in rows(
+            f"SELECT * FROM held_back LEFT JOIN {LABELS} USING (branch_id) "
+            f"ORDER BY commits DESC, node, state, reason, branch_id LIMIT {_ROWS_MAX}"
+        )
+    ]
+    heads = ("node", "branch", "state", "reason", "commits", "size", "oldest")
+    note = f"Commits that have no place yet, or none. All: {page.link_to('held_back')}."
+    return _section("Waiting and refused", heads, lines, note)
 
 
 def _disk(rows: Rows, names: Names) -> str:

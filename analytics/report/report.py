@@ -260,7 +260,7 @@ def _growth(growth: Growth | None) -> str:
     if growth is None:
         return "<p>No commit states a time.</p>"
     left_out = (
-        f" {page.counted(growth.left_out, 'commit')} with no time, or one far from all others, "
+        f" {page.counted(growth.left_out, 'commit')} dated and received far from all others "
         f"{'is' if growth.left_out == 1 else 'are'} not shown."
         if growth.left_out
         else ""
@@ -270,7 +270,8 @@ def _growth(growth: Growth | None) -> str:
         return f"<p>{page.counted(commits, 'commit')} of {page.moment(start)}.{left_out}</p>"
     return (
         f'<div class="charts"><figure>{draw_growth(growth.points, growth.bucket)}'
-        f"<figcaption>One bar is {page.duration(growth.bucket)}, by the time that authors state (UTC)."
+        f"<figcaption>One bar is {page.duration(growth.bucket)}, by the times that authors state, "
+        "none after its receipt (UTC)."
         f"{left_out}</figcaption>"
         "</figure></div>"
     )

@@ -43,6 +43,8 @@ SOURCES: Final[Mapping[str, str]] = {
     "edits_by_node": "edits likewise",
     "relay_commits_by_node": "publications that relays took likewise",
     "relay_topics_by_node": "topics that relays kept, of each node's latest export",
+    "pending_by_node": "commits that waited likewise",
+    "rejections_by_node": "commits that were refused likewise",
     "memberships_by_export": "memberships with `source`, the number of the export, and its `created_at`",
     "members_by_export": "members likewise",
     "topics_by_export": "topics likewise",

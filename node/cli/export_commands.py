@@ -77,6 +77,12 @@ def analyze(
         typer.Option(metavar="BRANCH", help="Branch to draw: NAME, REPO:NAME, or the start of its id."),
     ] = None,
     csv: Annotated[bool, typer.Option("--csv", help="Also write large tables as CSV.")] = False,
+    every_tangle: Annotated[
+        bool,
+        typer.Option(
+            "--every-tangle", help="Also order and count feeds and groups, as the tangles that they are."
+        ),
+    ] = False,
     no_names: Annotated[
         bool,
         typer.Option(
@@ -95,6 +101,7 @@ def analyze(
     options += ["--no-verify"] if no_verify else []
     options += [f"--draw={draw}"] if draw is not None else []
     options += ["--csv"] if csv else []
+    options += ["--every-tangle"] if every_tangle else []
     options += [*_large_branch_options(giant_from), *(["--strict"] if strict else [])]
     needed = ("duckdb", "DuckDB", "analytics-local") if engine == "local" else _SPARK
     names = {} if no_names else _known_names(context)

@@ -43,7 +43,7 @@ def histories(draw: st.DrawFn) -> tuple[list[Row], list[str]]:
                     author=draw(st.sampled_from(["ada", "bob", "cleo"])),
                     time=draw(st.just(0) | st.integers(T0_MS, _LAST_MS)),
                     size=draw(st.integers(0, 1000)),
-                    received=draw(st.integers(T0_MS, T0_MS + 5)),
+                    received=draw(st.integers(T0_MS, T0_MS + 5) | st.integers(T0_MS, _LAST_MS + DAY_MS)),
                 )
             )
     return rows, draw(st.lists(st.sampled_from([row.name for row in rows]), unique=True, max_size=2))

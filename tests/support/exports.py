@@ -18,7 +18,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from blake3 import blake3
 
-from ravel.exports.schema import COMMITS, EXPORT_FORMAT, MANIFEST_NAME, SCHEMA_VERSION, TABLES, VOIDS
+from ravel.exports.schema import (
+    COMMITS,
+    EXPORT_FORMAT,
+    MANIFEST_NAME,
+    SCHEMA_VERSION,
+    TABLES,
+    TIME_END,
+    VOIDS,
+)
 from storage.engine.database import Database
 from storage.export.destinations import LocalFolder
 from storage.export.export import ExportPlan, ExportSummary, export_store
@@ -45,7 +53,7 @@ class Row:
     size: int = 100
     rank: int | None = None
     kind: str = "post"
-    received: int = T0_MS
+    received: int | None = None  # when it was written, by default
     arrived: int | None = None  # of what waited for causes
     position: int | None = None
     feed: int = 1
@@ -208,6 +216,13 @@ def naive_order(rows: Iterable[Row]) -> dict[str, list[str]]:
     return orders
 
 
+def received_of(row: Row) -> int:
+    """When a row says that its commit was accepted."""
+    if row.received is not None:
+        return row.received
+    return row.time if T0_MS <= row.time < TIME_END else T0_MS
+
+
 def _values(row: Row, sequence: int, ranks: dict[tuple[str, str], int]) -> dict[str, Any]:
     sound = 1 + max((ranks.get((row.branch, ack), -1) for ack in row.acks), default=-1)
     ranks[row.branch, row.name] = sound
@@ -227,7 +242,7 @@ def _values(row: Row, sequence: int, ranks: dict[tuple[str, str], int]) -> dict[
         "body_kind": row.kind,
         "size": row.size,
         "time": row.time,
-        "received_at": row.received,
+        "received_at": received_of(row),
         "arrived_at": row.arrived,
         "arrival": sequence if row.arrival is None else row.arrival,
         "feed_sequence": row.feed,

@@ -16,7 +16,7 @@
 -- concurrency double: share of commits whose rank another shares
 -- bytes bigint (bytes): size of the commits
 -- first_time bigint (ms since 1970-01-01 UTC): first stated time
--- last_time bigint (ms since 1970-01-01 UTC): last stated time
+-- last_time bigint (ms since 1970-01-01 UTC): last stated time, none after its receipt
 WITH of_feeds AS (
     SELECT
         branch_id,

@@ -1,7 +1,8 @@
 -- Rows: branch and time bucket with a change
 -- How many heads a branch has over time. A commit is a head from its own time to that of the first that follows it. One
--- dated outside of the period counts from when it was received: else its branch would have no head until another came.
--- Period: ordered.time
+-- dated outside of the period, or by a bucket after its receipt, counts from when it was received: else its branch would
+-- have no head until another came.
+-- Period: ordered.shown(time, received_at)
 --
 -- branch_id binary: the branch
 -- bucket_start bigint (ms since 1970-01-01 UTC): start of the bucket
@@ -10,21 +11,17 @@ WITH odd AS (
     SELECT
         branch_id,
         commit_id,
-        acks,
         least(greatest(coalesce(plausible(received_at), $start), $start), $end) AS placed_at
-    FROM commits
-    SEMI JOIN (SELECT branch_id, commit_id FROM ordered WHERE time NOT BETWEEN $start AND $end) AS outside
-        USING (branch_id, commit_id)
+    FROM ordered
+    WHERE time NOT BETWEEN $start AND $end OR plausible(time) - plausible(received_at) > $bucket
 ), odd_acks AS (
     SELECT branch_id, explode(acks) AS commit_id, placed_at
-    FROM odd
+    FROM commits
+    JOIN odd USING (branch_id, commit_id)
 ), acked_by_odd AS (
     SELECT branch_id, commit_id, min(placed_at) AS acked_from
     FROM odd_acks
     GROUP BY branch_id, commit_id
-), moved AS (
-    SELECT branch_id, commit_id, placed_at
-    FROM odd
 ), spans AS (
     -- An author's clock may run before that of its cause: the cause then was a head for no time.
     SELECT
@@ -33,7 +30,7 @@ WITH odd AS (
         greatest(coalesce(placed_at, time), least(first_between(acked_at, $start, $end), acked_from)) AS until,
         size(acked_at) > 0 AS is_acked
     FROM ordered
-    LEFT JOIN moved USING (branch_id, commit_id)
+    LEFT JOIN odd USING (branch_id, commit_id)
     LEFT JOIN acked_by_odd USING (branch_id, commit_id)
 ), steps AS (
     SELECT branch_id, time - time % $bucket AS bucket_start, 1 AS step

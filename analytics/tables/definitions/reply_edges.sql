@@ -21,5 +21,5 @@ SELECT
     percentile_approx(latency, 0.5, $accuracy) AS latency_p50,
     percentile_approx(latency, 0.9, $accuracy) AS latency_p90
 FROM answers
-WHERE kind NOT IN ('edit', 'delete', 'epoch', 'members')
+WHERE kind NOT IN ('edit', 'delete', 'epoch', 'members', 'feed', 'group')
 GROUP BY author, answered, kind, repo_id, month_start

@@ -2,7 +2,7 @@
 -- The canonical order of every tangle of `tangles`, computed from what commits follow there.
 -- Of: tangles, memberships
 --
--- kind string: reply, edit, delete, epoch, members, or an application's
+-- kind string: reply, edit, delete, epoch, members, feed, group, or an application's
 -- root binary: the tangle's first commit
 -- commit_id binary: the commit
 -- rank bigint: longest path to the root; null: it has no place

@@ -1,10 +1,11 @@
 -- Rows: tangle
 -- Shape, people and pace of each tangle: threads of replies, edits, applications' own; what starts a repo's epochs, and who
--- comes and goes in each. The group is left out: it has every commit of a repo. Branches and feeds have tables of their own.
+-- comes and goes in each. Feeds and groups (root branch commits, and what was written knowing them) have every commit once
+-- more: they are here after `ravel analyze --every-tangle`. Branches have tables of their own.
 -- Of: tangles, memberships
 --
 -- branch_id binary: branch of its root
--- kind string: reply, edit, delete, epoch, members, or an application's
+-- kind string: reply, edit, delete, epoch, members, feed, group, or an application's
 -- root binary: its first commit
 -- commits bigint: commits with a place, the root among them
 -- waiting bigint: commits that follow one which is not there

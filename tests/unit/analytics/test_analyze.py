@@ -16,6 +16,7 @@ from analytics.engines.spark_engine import place_commits
 from analytics.order.linearize import digest_orders
 from analytics.reading.export_reader import load_commits
 from analytics.tables.definitions import TABLES
+from analytics.tables.periods import SHOWN
 from ravel.exports.checking import read_export
 from ravel.exports.schema import MANIFEST_NAME, TIME_END, text_id
 from tests.support.analyses import Counted
@@ -236,14 +237,21 @@ def test_an_empty_export_has_a_report_too_and_it_says_that_nothing_was_compared(
 
 def test_one_absurd_clock_does_not_flatten_the_growth(tmp_path: Path) -> None:
     rows = [Row(f"c{n}", (f"c{n - 1}",) if n else (), time=T0_MS + n * DAY_MS) for n in range(100)]
-    rows += [Row("far", ("c99",), time=TIME_END - 1), Row("none", ("far",), time=0)]
+    last = T0_MS + 99 * DAY_MS
+    rows += [
+        Row("far", ("c99",), time=TIME_END - 1, received=last),
+        Row("none", ("far",), time=0, received=last),
+    ]
+    rows += [Row("ahead", ("none",), time=last + 30 * DAY_MS, received=last)]
+    rows += [Row("odd", ("ahead",), time=5, received=TIME_END - 1)]
     with Counted([read_export(write_export(tmp_path / "export", rows))], tmp_path / "out") as counted:
         counted.catalog.write(["growth"])
-        period = counted.catalog.period("ordered", "time")
+        period = counted.catalog.period("ordered", SHOWN)
         growth = counted.table("growth", "bucket_start")
     assert period is not None
-    assert (period.start, period.end, period.left_out) == (T0_MS, T0_MS + 99 * DAY_MS, 2)
-    assert growth[None]["commits"] == 2, "it says so"
+    assert (period.start, period.end) == (T0_MS, last)
+    assert growth[last - last % period.bucket]["commits"] >= 4, "dated after their receipt, or not at all"
+    assert growth[None]["commits"] == 1, "dated and received far off"
     assert sum(cells["commits"] for cells in growth.values()) == len(rows)
 
 

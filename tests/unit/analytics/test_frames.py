@@ -190,10 +190,11 @@ def test_every_figure_is_the_same_by_spark(spark: SparkSession, export: Path, tm
     commits = read.table("commits").spark(spark).coalesce(1)
     order = figures.order(commits, further["voids"]).persist()
     order.count()
+    given: dict[str, Any] = {**further}
     found = collect_together(
         spark,
         {
-            name: figures.table(name, commits if name in {*OF_NODES, "heads"} else order, **further)
+            name: figures.table(name, commits if name in {*OF_NODES, "heads"} else order, **given)
             for name in TABLES
         },
     )

@@ -373,7 +373,7 @@ REJECTIONS: Final = _table(
     "Commits that the node had refused at the time of the export. A node keeps a bounded number of these.",
     _Column("commit_id", _ID, "the commit's id"),
     _Column("branch_id", _ID, "the branch"),
-    _Column("code", _TEXT, "why: docs/specification/membership.md has the codes"),
+    _Column("code", _TEXT, "why: docs/specification/protocol.md has the codes"),
 )
 
 TABLES: Final[Mapping[str, pa.Schema]] = {

@@ -45,7 +45,13 @@ def _check_engines(spark: SparkSession, told: list[dict[str, Any]]) -> None:
         first, *merge = write(folder, told)
         results = {
             engine: analyze.run(
-                first, folder / engine, merge=merge, progress=lambda _: None, engine=engine, spark=spark
+                first,
+                folder / engine,
+                merge=merge,
+                progress=lambda _: None,
+                engine=engine,
+                spark=spark,
+                with_every_tangle=True,
             )
             for engine in ("spark", "local")
         }

@@ -18,6 +18,18 @@ ROWS = [
 ]
 
 
+HELD_BACK: dict[str, list[dict[str, object]]] = {
+    "pending": [
+        {
+            "commit_id": id_of(f"p{n}"), "topic": id_of("t"), "branch_id": None, "reason": "causes", "lacking": 1, "size": 7,
+            "arrived_at": T0_MS + n, "arrival": 9 + n,
+        }
+        for n in range(2)
+    ],
+    "rejections": [{"commit_id": id_of("r"), "branch_id": id_of("main"), "code": "<b>"}],
+}  # fmt: skip
+
+
 @pytest.mark.slow
 def test_answers_disk_months_and_pairs_are_tables_and_sections(tmp_path: Path) -> None:
     places = stated_places(("reply", "a", "b", ("a",)), ("reply", "a", "m", ("b",)))
@@ -27,7 +39,7 @@ def test_answers_disk_months_and_pairs_are_tables_and_sections(tmp_path: Path) -
         for n, row in enumerate(rows)
     ]
     exports = [
-        write_export(tmp_path / node, told, node=node, tables={"tangles": places})
+        write_export(tmp_path / node, told, node=node, tables={"tangles": places, **HELD_BACK})
         for node, told in (("<one>", rows), ("two", late))
     ]
     called = {text_id(id_of("ada")): "A & B"}
@@ -36,7 +48,7 @@ def test_answers_disk_months_and_pairs_are_tables_and_sections(tmp_path: Path) -
     )
     table = {
         name: pq.read_table(result.tables / name).to_pylist()
-        for name in ("disk", "merge_months", "node_pairs")
+        for name in ("disk", "merge_months", "node_pairs", "held_back")
     }
     disk = {
         row["author"]: (row["commits"], row["bytes"], row["files"], row["file_bytes"])
@@ -56,14 +68,26 @@ def test_answers_disk_months_and_pairs_are_tables_and_sections(tmp_path: Path) -
         4,
         60_000,
     )
+    held = {(row["node"], row["state"], row["reason"]): row for row in table["held_back"]}
+    assert held.keys() == {
+        (node, *told) for node in ("<one>", "two") for told in (("waiting", "causes"), ("refused", "<b>"))
+    }
+    assert held["two", "waiting", "causes"] == {
+        "node": "two", "branch_id": None, "repo_name": None, "branch_name": None, "state": "waiting", "reason": "causes",
+        "commits": 2, "bytes": 14, "oldest_at": T0_MS,
+    }  # fmt: skip
+    assert held["two", "refused", "<b>"]["branch_name"] == "main"
     page = result.report.read_text(encoding="utf-8")
     for title in (
         "Who answers whom",
         "Disk by repo and author",
         "Merge latency by month",
         "Delay between nodes",
+        "Most answered threads",
+        "Waiting and refused",
     ):
         assert f"<h2>{title}</h2>" in page
     assert '<td data-head="A &amp; B" style="--part:1.00">1</td>' in page
     assert "A &amp; B" in page
     assert "<one>" not in page
+    assert "<b>" not in page

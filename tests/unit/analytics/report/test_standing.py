@@ -118,7 +118,7 @@ def _find(
         return answers[asked]
 
     total = {"commits": NOW.commits, "branches": NOW.branches, "bytes": NOW.size}
-    period = Period(buckets[0][0], buckets[-1][0], bucket, 0)
+    period = Period(buckets[0][0], buckets[-1][0], bucket)
     return find_standing(rows, before, period, ["alice"], exported_at // 1000, total)
 
 

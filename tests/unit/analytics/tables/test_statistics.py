@@ -16,11 +16,11 @@ from hypothesis import given, settings
 
 from analytics.engines.engine import FIRST
 from analytics.tables.definitions import TABLES
-from analytics.tables.periods import Period
+from analytics.tables.periods import SHOWN, Period
 from ravel.exports.checking import FILE_BYTES_MAX, SUM_MAX, Holdings, read_export
 from tests.support.analyses import Counted
 from tests.support.drawn_exports import histories
-from tests.support.exports import DAY_MS, T0_MS, Row, id_of, write_export
+from tests.support.exports import DAY_MS, T0_MS, Row, id_of, received_of, write_export
 
 pytestmark = pytest.mark.slow
 
@@ -39,6 +39,12 @@ def nearest(values: Iterable[int], share: float) -> int | None:
     return ordered[max(ceil(share * len(ordered)) - 1, 0)] if ordered else None
 
 
+def shown_at(row: Row) -> int:
+    """The time by which curves place a commit."""
+    received = received_of(row)
+    return min(row.time, received) if row.time else received
+
+
 def naive_branches(rows: Sequence[Row], ranks: Mapping[str, int]) -> dict[bytes, dict[str, Any]]:
     found = {}
     for branch in {row.branch for row in rows if row.name in ranks}:
@@ -46,6 +52,7 @@ def naive_branches(rows: Sequence[Row], ranks: Mapping[str, int]) -> dict[bytes,
         acked = Counter(ack for row in of_branch for ack in row.acks)
         widths = Counter(ranks[row.name] for row in of_branch)
         times = [row.time for row in of_branch if row.time]
+        shown_times = [shown_at(row) for row in of_branch]
         found[id_of(branch)] = {
             "repo_id": id_of("repo"),
             "commits": len(of_branch),
@@ -61,7 +68,7 @@ def naive_branches(rows: Sequence[Row], ranks: Mapping[str, int]) -> dict[bytes,
             "concurrency": sum(width for width in widths.values() if width > 1) / len(of_branch),
             "bytes": sum(row.size for row in of_branch),
             "first_time": min(times, default=None),
-            "last_time": max(times, default=None),
+            "last_time": max(shown_times),
         }
     return found
 
@@ -74,8 +81,8 @@ def naive_heads(
     placed = [row for row in rows if row.name in ranks]
     times = {
         row.name: row.time
-        if period.start <= row.time <= period.end
-        else min(max(row.received, period.start), period.end)
+        if period.start <= row.time <= min(period.end, received_of(row) + period.bucket)
+        else min(max(received_of(row), period.start), period.end)
         for row in placed
     }
     for row in placed:
@@ -176,7 +183,7 @@ def test_what_is_counted_of_tangles_is_what_plain_python_counts(history: tuple[l
             sizes = {"commits": len(placed), "bytes": sum(row.size for row in placed)}
             assert kinds == ({(id_of("repo"), "post"): sizes} if placed else {})
             replication = counted.table("replication", "branch_id")
-            period = counted.catalog.period("ordered", "time")
+            period = counted.catalog.period("ordered", SHOWN)
             heads = counted.table("heads", "branch_id", "bucket_start")
             growth = counted.table("growth", "branch_id", "bucket_start")
             activity = counted.table("activity", "author", "bucket_start")
@@ -186,9 +193,14 @@ def test_what_is_counted_of_tangles_is_what_plain_python_counts(history: tuple[l
             found = {key: cells["heads"] for key, cells in heads.items()}
             assert found == naive_heads(rows, ranks, period)
             bucket = {
-                row.name: row.time - row.time % period.bucket
-                if period.start <= row.time <= period.end
-                else None
+                row.name: next(
+                    (
+                        time - time % period.bucket
+                        for time in (shown_at(row), received_of(row))
+                        if period.start <= time <= period.end
+                    ),
+                    None,
+                )
                 for row in placed
             }
             grown = Counter((id_of(row.branch), bucket[row.name]) for row in placed)
@@ -217,7 +229,7 @@ def test_sums_of_what_authors_say_of_files_stay_within_64_bits(tmp_path: Path) -
 
 def test_replication_is_told_by_several_exports(tmp_path: Path) -> None:
     rows = [Row(f"c{n}", (f"c{n - 1}",) if n else (), size=10, received=T0_MS + n) for n in range(10)]
-    later = [Row(row.name, row.acks, received=row.received + 100 * n) for n, row in enumerate(rows[:8])]
+    later = [Row(row.name, row.acks, received=received_of(row) + 100 * n) for n, row in enumerate(rows[:8])]
     exports = [
         read_export(write_export(tmp_path / "one", rows, node="one", voids=["c9"])),
         read_export(write_export(tmp_path / "two", later, node="two")),
@@ -262,7 +274,7 @@ def test_holdings_are_those_of_the_latest_export(
 def test_what_was_there_before_a_node_joined_is_no_delay(tmp_path: Path) -> None:
     rows = [Row(f"c{n}", (f"c{n - 1}",) if n else (), received=T0_MS + n * DAY_MS) for n in range(20)]
     joined = T0_MS + 10 * DAY_MS + 5
-    late = [replace(row, received=max(row.received + 800, joined)) for row in rows]
+    late = [replace(row, received=max(received_of(row) + 800, joined)) for row in rows]
     exports = [
         read_export(write_export(tmp_path / name, told, node=name))
         for name, told in (("a", rows), ("late", late))

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import analytics.frames as figures
+import ravel
 from ravel.exports.checking import read_export
 from tests.support.analyses import Counted
 from tests.support.exports import DAY_MS, T0_MS, Row, id_of, stated_places, write_export
@@ -125,6 +127,46 @@ def test_tangles_of_epochs_and_members_are_ordered_as_threads_are_and_are_no_ans
     ]
     assert edges == []
     assert [row["commit_id"] for row in order] == [id_of(name) for name in "abc"]
+
+
+def test_feeds_and_groups_are_tangles_where_they_are_asked_for(tmp_path: Path) -> None:
+    rows = [
+        Row("init", branch="repo"),
+        Row("grant", ("init",), branch="repo", feed=2),
+        Row("a"),
+        Row("b", ("a",), author="bob"),
+        Row("c", ("b",), feed=2),
+        Row("d", ("b",), feed=2),
+        Row("e", ("c", "d"), feed=3),
+        Row("gap", ("e",), author="cleo", feed=2),
+    ]
+    seen = {"a": "init", "b": "init", "c": "grant", "d": "grant", "e": "grant"}
+    places = stated_places(*(("group", "init", name, (root,)) for name, root in seen.items()))
+    folder = write_export(tmp_path / "export", rows, tables={"tangles": places})
+    export = ravel.open_export(folder)
+    commits, tangles = (export.table(name).arrow() for name in ("commits", "tangles"))
+    assert figures.tangles(commits, tangles=tangles).num_rows == 0
+    found = figures.tangles(commits, tangles=tangles, with_every_tangle=True).to_pylist()
+    shapes = {
+        (row["kind"], row["root"]): tuple(
+            row[name] for name in ("commits", "depth", "width_max", "heads", "forks")
+        )
+        for row in found
+    }
+    assert shapes == {
+        ("feed", id_of("init")): (2, 1, 1, 1, 0),
+        ("feed", id_of("a")): (4, 2, 2, 1, 1),
+        ("feed", id_of("b")): (1, 0, 1, 1, 0),
+        ("group", id_of("init")): (7, 2, 3, 5, 2),
+    }
+    order = figures.tangle_order(commits, tangles=tangles, with_every_tangle=True).to_pylist()
+    feed = sorted(
+        (row["position"], row["commit_id"])
+        for row in order
+        if (row["kind"], row["root"]) == ("feed", id_of("a"))
+    )
+    assert [commit for _, commit in feed] == [id_of("a"), *sorted([id_of("c"), id_of("d")]), id_of("e")]
+    assert figures.reply_edges(commits, tangles=tangles, with_every_tangle=True).num_rows == 0
 
 
 def test_a_void_answer_has_no_place_and_is_no_edge(tmp_path: Path) -> None:
