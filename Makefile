@@ -1,5 +1,5 @@
-# The commands of this repository. Each sets up what it needs first; once set up, only `make lock` and `make dist` use the
-# network, `make vendor`, and `make fuzz` the first time.
+# The commands of this repository. Each sets up what it needs first; once set up, only `make lock`, `make dist` and `make
+# oldest` use the network, `make vendor`, and `make fuzz` the first time.
 
 # The interpreter of .venv: by default python3, or a faster build of the same version (.ci/setup.sh).
 PYTHON ?=
@@ -34,7 +34,7 @@ FUZZER := .venv/fuzzer
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test test-rest test-all test-pythons coverage coverage-floors check check-format check-lint check-types check-imports format bench decade dist histories model verdicts promise fuzz hostile powercut bitrot sim sim-long nets nets-table crash vectors reference screenshots vendor lock clean
+.PHONY: help setup java demo test test-rest test-all test-pythons coverage coverage-floors check check-format check-lint check-types check-imports format bench decade dist oldest histories model verdicts promise fuzz hostile powercut bitrot sim sim-long nets nets-table crash vectors reference screenshots vendor lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -96,6 +96,9 @@ decade: setup ## Build a community of ten years, and measure it beside its first
 
 dist: setup ## Build sdist and wheel into dist/, and try the wheel in a fresh environment
 	@.ci/dist.sh
+
+oldest: setup ## Read exports with the oldest pandas, polars, DuckDB and PyArrow that the client takes, in a fresh environment
+	@PYTHON="$(VENV)/python" .ci/oldest.sh
 
 histories: setup ## Judge all membership histories of five operations, and COUNT=20000 random ones, as the references do (half an hour)
 	RAVEL_OPERATIONS=5 $(VENV)/pytest -q --tier all tests/unit/verifier/test_membership.py -k small_history -o timeout=1200

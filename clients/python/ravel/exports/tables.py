@@ -213,7 +213,7 @@ class Table:
         """Open the rows as a relation of DuckDB, of this connection or the one of the module."""
         import duckdb
 
-        return (connection or duckdb.default_connection()).from_arrow(self.arrow())
+        return (duckdb if connection is None else connection).from_arrow(self.arrow())
 
     def spark(self, session: "SparkSession") -> "DataFrame":
         """Open the rows as a DataFrame of Spark, which reads the parts itself: its workers must see the files.
