@@ -35,7 +35,7 @@ from ravel import Client, connect
 from ravel.exports.checking import read_export
 from ravel.files import encode_head
 from storage.engine.database import Database
-from tests.e2e.cluster import ANY_PORT, Peer, join, peers, run_ravel, until_equal
+from tests.e2e.cluster import ANY_PORT, Peer, join, peers, run_ravel, until, until_equal
 from tests.support.keys import no_passphrase
 from tests.support.machine import patience
 from tests.support.older_stores import (
@@ -376,11 +376,23 @@ class Crashes:
             assert b"".join(download.pieces) == content, f"{peer.home.name} has another {name}"
 
     def _sorted_documents(self, api: Client) -> dict[str, int]:
-        found = api.documents(self._branch, _DOCUMENTS, sort=["number"])
+        """Numbers by name, in the order of the index; nothing while that is being made."""
+        try:
+            found = [*api.documents(self._branch, _DOCUMENTS, sort=["number"])]
+        except ServiceError as error:
+            if error.code != "busy":
+                raise
+            return {}
         return {one["name"]: one["value"]["number"] for one in found}
 
     def _check_documents(self, peer: Peer, ledger: Ledger) -> None:
-        found = self._sorted_documents(peer.client)
+        found: dict[str, int] = {}
+
+        def is_found() -> bool:
+            found.update(self._sorted_documents(peer.client))
+            return bool(found) or not ledger.documents
+
+        until(is_found, "the index is there", _WAIT_SECONDS)
         assert ledger.documents.items() <= found.items(), f"{peer.home.name} has other documents"
         assert [*found.values()] == sorted(found.values())
 
