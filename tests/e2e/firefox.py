@@ -97,6 +97,8 @@ class Firefox(Browser):
         pytest.skip("Firefox tells of no dialog for files before version 141")
 
     def save_into(self, folder: Path) -> None:
+        if self._downloads.exists():  # made at the start; it is empty
+            self._downloads.rmdir()
         self._downloads.symlink_to(folder)
 
     def show(self, width: int, height: int, theme: str) -> None:
