@@ -4,7 +4,7 @@ The two engines of `analytics.frames` share this. Each row of one node is taken 
 which nothing else is known.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,7 +13,7 @@ from analytics.engines.frame_kinds import Columns, word_of
 from analytics.order.branch_tasks import CARRIED, placed_schema
 from analytics.reading.export_reader import SPARK_SCHEMAS
 from analytics.tables.definitions import TABLES, VIEWS
-from ravel.exports.schema import ADDED, SCHEMA_VERSION
+from ravel.exports.schema import SCHEMA_VERSION
 from ravel.exports.schema import TABLES as EXPORT_TABLES
 
 FURTHER: Final = (
@@ -38,6 +38,29 @@ _NODE: Final = "node"
 _NODE_CELL: Final = f"coalesce({_NODE}, '')"
 
 
+_MAY_LACK: Final[Mapping[str, tuple[str, ...]]] = {
+    # No figure is counted from the stated position: it only decides between copies that contradict each other.
+    "commits": (
+        *(
+            "position",
+            "position_at",
+            "feed_sequence",
+            "source_author",
+            "repo_name",
+            "blocks",
+            "files",
+            "file_bytes",
+        ),
+        *("time_utc", "received_utc", "arrival", "arrived_at", "arrived_utc"),
+    ),
+    "relay_commits": ("received_utc",),
+    "relay_topics": ("touched_utc",),
+    "topics": ("kind",),
+    "memberships": ("kind", "root", "previous"),
+}
+"""Columns that a given table may lack: few figures need them."""
+
+
 def _kinds_of(table: str) -> dict[str, str]:
     return {column.split()[0]: column.split()[1] for column in SPARK_SCHEMAS[table].split(",")}
 
@@ -54,9 +77,7 @@ def columns_of(table: str, *, is_ordered: bool = False) -> Columns:
             frozenset({"branch_id", "commit_id", "acks", "is_disputed", "is_void"}),
             "give what `order` gave, with all its columns",
         )
-    added = {name for tables in ADDED.values() for name in tables.get(table, ())}
-    # No figure is counted from the stated position: it only decides between copies that contradict each other.
-    may_lack = frozenset({*added, "position", _NODE})
+    may_lack = frozenset({*_MAY_LACK.get(table, ()), _NODE})
     return Columns(
         kinds | {_NODE: "string"},
         may_lack,

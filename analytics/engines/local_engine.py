@@ -15,7 +15,6 @@ from analytics.engines.engine import EXPORT_KINDS, EXPORTS_SCHEMA, OF_LATEST, ex
 from analytics.engines.local_queries import LocalQueries, sql_columns
 from analytics.reading.export_reader import are_small
 from ravel.exports.checking import Export, ExportPart, authors_agree, latest_exports
-from ravel.exports.schema import columns_of
 
 _FOLDER: Final = "local-engine"
 _PATH: Final = "path of the row's file"
@@ -96,36 +95,24 @@ class LocalEngine(LocalQueries):
     def _name_tables(self, name: str, table: str, exports: Sequence[Export]) -> None:
         """Name the rows of a table as they stand in the files, with `node`, `source` and `created_at`."""
         columns = sql_columns(table)
-        alike: dict[tuple[str, ...], list[tuple[int, Export]]] = {}
-        """Exports that have the same columns, which are read at once."""
-        for number, export in enumerate(exports):
-            if export.tables[table]:
-                alike.setdefault(tuple(columns_of(table, export.schema_version).names), []).append(
-                    (number, export)
-                )
-        told = []
-        for there, having in alike.items():
-            cells = [
-                column if column in there else f"CAST(NULL AS {kind}) AS {column}"
-                for column, kind in columns.items()
-            ]
-            if len(having) == 1:
-                ((number, export),) = having
-                cells += [f"{quoted(export.node)} AS node", f"{number} AS source"]
-                cells += [f"{export.created_at} AS created_at"]
-                told.append(f"SELECT {', '.join(cells)} FROM ({_read_parts(export.tables[table])})")
-            else:
-                files = f"{name}_files_{len(told)}"
-                paths = self._name_files_of(files, table, having)
-                cells += ["node", "coalesce(source, error('a row is of no file that is read')) AS source"]
-                cells += ["created_at"]
-                read = read_files(paths, _PATH)
-                told.append(f'SELECT {", ".join(cells)} FROM ({read}) LEFT JOIN {files} USING ("{_PATH}")')
-        if not told:
+        having = [(number, export) for number, export in enumerate(exports) if export.tables[table]]
+        cells = [*columns]
+        if len(having) == 1:
+            ((number, export),) = having
+            cells += [f"{quoted(export.node)} AS node", f"{number} AS source"]
+            cells += [f"{export.created_at} AS created_at"]
+            told = f"SELECT {', '.join(cells)} FROM ({_read_parts(export.tables[table])})"
+        elif having:
+            paths = self._name_files_of(f"{name}_files", table, having)
+            cells += ["node", "coalesce(source, error('a row is of no file that is read')) AS source"]
+            cells += ["created_at"]
+            read = read_files(paths, _PATH)
+            told = f'SELECT {", ".join(cells)} FROM ({read}) LEFT JOIN {name}_files USING ("{_PATH}")'
+        else:
             cells = [f"CAST(NULL AS {kind}) AS {column}" for column, kind in columns.items()]
             cells += ["'' AS node", "0 AS source", "0 AS created_at"]
-            told = [f"SELECT {', '.join(cells)} WHERE false"]
-        self.define(name, " UNION ALL ".join(told), is_kept=False)
+            told = f"SELECT {', '.join(cells)} WHERE false"
+        self.define(name, told, is_kept=False)
 
     def _name_files_of(self, name: str, table: str, exports: Sequence[tuple[int, Export]]) -> Sequence[Path]:
         """Make a table of the files of some exports, and give their paths. A query for each takes longer than to read it."""

@@ -23,7 +23,7 @@ from analytics.reading.shipping import drivers_environment, ship_by_value
 from ravel.exports import checking, fetching, schema, tables
 from ravel.exports.checking import ColumnSums, Export, ExportError, ExportPart, check_bytes, check_part
 from ravel.exports.fetching import bring_part
-from ravel.exports.schema import columns_of
+from ravel.exports.schema import TABLES
 from ravel.exports.tables import fit_rows
 
 PARTS_SCHEMA: Final = "url string, name string, rows bigint, size bigint, blake3 string"
@@ -45,7 +45,7 @@ def check_by_tasks(spark: SparkSession, exports: Sequence[Export]) -> list[Expor
     """Check every part of some exports; return for each of these the first error."""
     _ship_code()
     every = [
-        (number, table, export.schema_version, part)
+        (number, table, part)
         for number, export in enumerate(exports)
         for table, parts in export.tables.items()
         for part in parts
@@ -55,12 +55,12 @@ def check_by_tasks(spark: SparkSession, exports: Sequence[Export]) -> list[Expor
         return errors
     context = spark.sparkContext
     slices = min(len(every), _SLICES_PER_CORE * context.defaultParallelism)
-    by_size = sorted(range(len(every)), key=lambda at: -every[at][3].size)
+    by_size = sorted(range(len(every)), key=lambda at: -every[at][2].size)
     asked = [(at, *every[at][1:]) for first in range(slices) for at in by_size[first::slices]]
     found = context.parallelize(asked, slices).map(partial(_check, drivers_environment())).collect()
     sums = [ColumnSums() for _ in exports]
     for at, counted, error in sorted(found):
-        number, table, _, part = every[at]
+        number, table, part = every[at]
         if errors[number] is not None:
             continue
         try:
@@ -93,12 +93,12 @@ def _ship_code() -> None:
 # --- what runs on the executors ---
 
 
-def _check(environment: Mapping[str, str], asked: tuple[int, str, int, ExportPart]) -> _Checked:
-    at, table, version, part = asked
+def _check(environment: Mapping[str, str], asked: tuple[int, str, ExportPart]) -> _Checked:
+    at, table, part = asked
     os.environ.update(environment)
     try:
         here = bring_part(part) if part.url else part
-        return _Checked(at, dict(check_part(here, columns_of(table, version))), "")
+        return _Checked(at, dict(check_part(here, TABLES[table])), "")
     except ExportError as error:
         return _Checked(at, {}, str(error))
     except OSError as error:

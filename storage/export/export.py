@@ -31,7 +31,6 @@ from ravel.exports.schema import (
     MANIFEST_NAME,
     MEMBERS,
     MEMBERSHIPS,
-    SCHEMA_VERSION,
     TABLES,
 )
 from storage.engine.database import StorageError
@@ -228,18 +227,17 @@ def _arrange(destination: Destination, manifest: Manifest, plan: ExportPlan) -> 
     listed, replaced = set(manifest.listed()), {one.path for one in manifest.replaced}
     if not plan.delta:
         remove_logs(destination)
-    elif manifest.schema_version == SCHEMA_VERSION:
+    else:
         if not has_logs(destination):  # parts may not be where the log will say
             destination.arrange(listed, replaced, all_aside=True)
         write_logs(destination, manifest, plan.keep_seconds)
     destination.arrange(listed, replaced, all_aside=plan.delta)
-    if manifest.schema_version == SCHEMA_VERSION:
-        filled = [table for table, parts in manifest.tables.items() if parts]
-        views = write_views(filled).encode()
-        if plan.delta and filled and not destination.find(filled[0]):  # parts are aside alone
-            destination.delete(VIEWS_NAME)
-        elif destination.read(VIEWS_NAME, VIEWS_SIZE_MAX) != views:
-            destination.publish(VIEWS_NAME, views)
+    filled = [table for table, parts in manifest.tables.items() if parts]
+    views = write_views(filled).encode()
+    if plan.delta and filled and not destination.find(filled[0]):  # parts are aside alone
+        destination.delete(VIEWS_NAME)
+    elif destination.read(VIEWS_NAME, VIEWS_SIZE_MAX) != views:
+        destination.publish(VIEWS_NAME, views)
 
 
 class _Run:
@@ -378,8 +376,7 @@ class _Run:
         before = self.manifest
         is_known = {table.name: before.marks.get(table.name) for table in (commits, relay_commits)}
         return (
-            before.schema_version == SCHEMA_VERSION
-            and self._is_told_alike
+            self._is_told_alike
             and has_grown_from(connection, commits, is_known["commits"], before.watermark)
             and has_grown_from(connection, relay_commits, is_known["relay_commits"], before.relay_watermark)
         )

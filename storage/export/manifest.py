@@ -111,7 +111,7 @@ def decode_manifest(content: bytes, where: str, node: str) -> Manifest:
     try:
         stated = msgspec.json.decode(content, type=_Stated)
         is_ours = (stated.format, stated.node) == (EXPORT_FORMAT, node)
-        if not is_ours or not 1 <= stated.schema_version <= SCHEMA_VERSION:
+        if not is_ours or stated.schema_version != SCHEMA_VERSION:
             raise StorageError(
                 f"{where} is another node's export, or of another schema; choose another destination"
             )

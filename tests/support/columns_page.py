@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from analytics.tables.definitions import TABLES as ANALYSED
 from analytics.tables.definitions import Column
-from ravel.exports.schema import ADDED, SCHEMA_VERSION, STATED, TABLES
+from ravel.exports.schema import SCHEMA_VERSION, STATED, TABLES
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "research"
 
@@ -28,22 +28,20 @@ def columns_page(made: str) -> str:
         anew = " Each export states it anew." if name in STATED else ""
         lines += ["", f"## {name}", "", f"`{name}`: {_meta(schema.metadata, 'description')}{anew}", ""]
         lines += ["| column | type | meaning |", "|---|---|---|"]
-        lines += [_row(name, field) for field in schema]
+        lines += map(_row, schema)
     return "\n".join(lines) + "\n"
 
 
-def _row(table: str, field: "pa.Field[pa.DataType]") -> str:
+def _row(field: "pa.Field[pa.DataType]") -> str:
     kind = (
         str(field.type)
         .replace("<element: binary not null>", " of binary")
         .replace("fixed_size_binary[32]", "id")
     )
     unit = _meta(field.metadata, "unit")
-    since = next((version for version, added in ADDED.items() if field.name in added.get(table, ())), None)
     said = [
         _meta(field.metadata, "description") + (f" ({unit})" if unit else ""),
         *(["may be null"] if field.nullable and "null" not in _meta(field.metadata, "description") else []),
-        *([f"since schema {since}"] if since else []),
     ]
     return f"| `{field.name}` | {kind} | {'; '.join(said)} |"
 

@@ -142,14 +142,6 @@ def test_spark_reads_the_same_rows_itself(folders: list[Path], tmp_path: Path) -
         session.stop()
 
 
-@pytest.mark.parametrize("path", sorted(GOLDEN.glob("schema-*")), ids=lambda path: path.name)
-def test_exports_of_older_schemas_have_the_columns_of_this_one(path: Path) -> None:
-    commits = ravel.open_export(path).table("commits")
-    assert read_export(path).schema_version <= SCHEMA_VERSION
-    assert commits.arrow().schema.names == [*TABLES["commits"].names, "node"]
-    assert len(commits.arrow()) == read_export(path).rows > 0
-
-
 def test_what_is_altered_or_gone_is_refused(folders: list[Path], tmp_path: Path) -> None:
     export = ravel.open_export(folders[1])
     (part,) = (folders[1] / "commits").iterdir()

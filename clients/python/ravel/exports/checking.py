@@ -30,7 +30,6 @@ from ravel.exports.schema import (
     MANIFEST_NAME,
     SCHEMA_VERSION,
     TABLES,
-    columns_of,
     has_manifest_checksum,
 )
 
@@ -293,9 +292,9 @@ def parse_manifest(content: bytes, place: str) -> dict[str, Any]:
     version = manifest.get("schema_version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise ExportError(f"{place} states no schema version")
-    if version > SCHEMA_VERSION:
+    if version != SCHEMA_VERSION:  # Ravel of before 0.1 wrote some of higher numbers, too
         raise ExportError(
-            f"{place} is of schema version {version}; this Ravel knows versions up to {SCHEMA_VERSION}: update Ravel"
+            f"{place} is of schema version {version}, and this Ravel knows {SCHEMA_VERSION}: update Ravel, or export again"
         )
     return manifest
 
@@ -364,7 +363,7 @@ def _check_parts(
     export: Export, bring: Callable[[ExportPart], ExportPart], progress: Callable[[str], None] | None
 ) -> Export:
     """Check parts, some at once. Of several that are wrong the first is named."""
-    expected = {table: columns_of(table, export.schema_version) for table in export.tables}
+    expected = {table: TABLES[table] for table in export.tables}
     every = [(table, part) for table, parts in export.tables.items() for part in parts]
     found: dict[str, list[ExportPart]] = {table: [] for table in export.tables}
     sums = ColumnSums()

@@ -40,12 +40,8 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 from blake3 import blake3
 
-SCHEMA_VERSION: Final = 8
-"""Raised whenever a column changes meaning or a table comes; readers refuse versions they do not know. 1 had `commits`
-alone, 2 also `voids`. Before 4 there were no `memberships`, `members` and `topics`, no holdings, and no blocks. ADDED has
-the columns that came later. Before 8 there were no `names`, `tangles`, `dependencies`, `files`, `pending` and `rejections`.
-Before 5 elements of lists were binary(32), which Arrow cannot give to pandas. Before 7 each
-topic was one branch's, and `topics` also had `generation`."""
+SCHEMA_VERSION: Final = 1
+"""Raised whenever a column changes meaning or a table comes; readers refuse versions they do not know."""
 
 MANIFEST_NAME: Final = "manifest.json"
 """Keys: format "ravel-export", schema_version int, node str, created_at int (unix seconds), watermark int (the last
@@ -57,7 +53,7 @@ was forgotten in between has rows there and no blocks), quotas {"total", "topic"
 keeps nothing for others, holdings {"blocks", "bytes", "referenced_blocks", "referenced_bytes"} or null where they were not
 counted, tables {name: [{"path": str (relative), "rows": int, "bytes": int, "blake3": hex}]}, replaced [{"path": str, "at":
 int (unix seconds)}], unjudged_repos int (repos without rows in RIGHTS, for their root branches are damaged), marks, roots,
-unopened and holdings_of (for the exporter alone), checksum hex (see `has_manifest_checksum`; older manifests have none)."""
+unopened and holdings_of (for the exporter alone), checksum hex (see `has_manifest_checksum`)."""
 
 KEPT_NAME: Final = "kept"
 """The folder of parts that a newer export has replaced: a listed part that is not at its path is below it."""
@@ -104,7 +100,6 @@ _MS: Final = "ms since 1970-01-01 UTC"
 _BYTES: Final = "bytes"
 _ID: Final = pa.binary(32)
 _ID_LIST: Final = pa.list_(pa.field("element", pa.binary(), nullable=False))
-_ID_LIST_BEFORE_5: Final = pa.list_(pa.field("element", _ID, nullable=False))
 _UTC: Final = pa.timestamp("ms", tz="UTC")
 _INT: Final = pa.int64()
 _TEXT: Final = pa.string()
@@ -397,19 +392,6 @@ TABLES: Final[Mapping[str, pa.Schema]] = {
 }
 """Table -> its columns, as this version writes them."""
 
-ADDED: Final[Mapping[int, Mapping[str, tuple[str, ...]]]] = {
-    3: {"commits": ("feed_sequence", "blocks", "position_at")},
-    5: {
-        "commits": ("source_author", "time_utc", "received_utc", "arrived_at", "arrived_utc"),
-        "relay_commits": ("received_utc",),
-        "relay_topics": ("touched_utc",),
-    },
-    6: {"commits": ("repo_name",)},
-    7: {"topics": ("kind",)},
-    8: {"commits": ("arrival", "files", "file_bytes"), "memberships": ("kind", "root", "previous")},
-}
-"""Version -> columns of tables that older ones lack."""
-
 _ASCENDING: Final = (
     "commits",
     "edits",
@@ -435,12 +417,3 @@ HEADER_TABLES: Final = ("tangles", "dependencies")
 
 BLOCK_TABLES: Final = ("blocks", "relay_blocks")
 """Tables that are there where blocks are exported."""
-
-
-def columns_of(table: str, version: int) -> pa.Schema:
-    """Return the columns of a table as exports of a schema version have them."""
-    missing = {name for since, tables in ADDED.items() if version < since for name in tables.get(table, ())}
-    fields = [field for field in TABLES[table] if field.name not in missing]
-    if version < 5:
-        fields = [field.with_type(_ID_LIST_BEFORE_5) if field.type == _ID_LIST else field for field in fields]
-    return pa.schema(fields)

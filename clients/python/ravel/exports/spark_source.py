@@ -32,7 +32,7 @@ from pyspark.sql.types import StructType
 
 from ravel.exports.checking import BODY_TABLES, WATERMARKS, Export, ExportError, ExportPart, check_part
 from ravel.exports.fetching import bring_part, list_source
-from ravel.exports.schema import BLOCK_TABLES, TABLES, columns_of
+from ravel.exports.schema import BLOCK_TABLES, TABLES
 from ravel.exports.tables import NODE, fit_rows, plain_schema
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class _Slice(InputPartition):
     """Some row groups of a part, for one task; and which of its rows."""
 
     def __init__(self, export: Export, part: ExportPart, number: int = 0, of: int = 1) -> None:
-        self.version, self.node, self.part = export.schema_version, export.node, part
+        self.node, self.part = export.node, part
         self.number, self.of = number, of
         self.after, self.until = -1, -1  # sequences; -1: all rows
 
@@ -281,7 +281,7 @@ def _bring(table: str, one: _Slice) -> ExportPart:
     written_at = part.path.stat().st_mtime_ns if part.path.exists() else 0
     known = str(part.path), part.blake3, written_at
     if known not in _checked:
-        check_part(part, columns_of(table, one.version))
+        check_part(part, TABLES[table])
         _checked.add(known)
     return part
 

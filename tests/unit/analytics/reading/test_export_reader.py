@@ -81,9 +81,12 @@ def test_what_is_no_manifest_is_refused(tmp_path: Path, content: bytes, says: st
         read_export(tmp_path)
 
 
-def test_a_newer_schema_is_refused_with_what_to_do(folder: Path) -> None:
-    _change_manifest(folder, lambda manifest: manifest.update(schema_version=SCHEMA_VERSION + 1))
-    with pytest.raises(ExportError, match="update Ravel"):
+@pytest.mark.parametrize(
+    "version, way", [(SCHEMA_VERSION + 1, "update Ravel"), (SCHEMA_VERSION - 1, "no schema")]
+)
+def test_another_schema_is_refused_with_what_to_do(folder: Path, version: int, way: str) -> None:
+    _change_manifest(folder, lambda manifest: manifest.update(schema_version=version))
+    with pytest.raises(ExportError, match=way):
         read_export(folder)
 
 

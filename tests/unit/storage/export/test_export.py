@@ -231,23 +231,6 @@ def test_checkpoints_that_move_commits_are_edits(world: World, folder: Path) -> 
     assert len(sequences) == len(set(sequences)), "both are numbered by one sequence"
 
 
-@pytest.mark.sqlite
-def test_an_export_of_an_older_schema_is_written_anew_beside_it(world: World, folder: Path) -> None:
-    export(world, folder, 1)
-    manifest = manifest_of(folder)
-    older = {key: manifest[key] for key in ("format", "node", "created_at", "watermark")}
-    tables = {"commits": manifest["tables"]["commits"]}
-    (folder / MANIFEST_NAME).write_text(json.dumps({**older, "schema_version": 1, "tables": tables}))
-    world.write("a")
-    summary = export(world, folder, 2)
-    assert (summary.commits, summary.added) == (4, 4)
-    assert manifest_of(folder)["schema_version"] == SCHEMA_VERSION
-    kept = folder / KEPT_NAME / tables["commits"][0]["path"]
-    assert kept.exists(), "somebody may be reading it"
-    export(world, folder, 2 + 86_400)
-    assert not kept.exists()
-
-
 def test_a_store_that_went_back_to_a_backup_is_exported_anew(
     world: World, folder: Path, tmp_path: Path
 ) -> None:
