@@ -31,6 +31,8 @@ class Browser(ABC):
 
     has_themes = True
     """True if it shows a page as dark as well as light when it is told to."""
+    presses_buttons = True
+    """True if Enter on a button presses it."""
     events: list[JsonObject]
     """What happened so far, as the browser says it."""
 

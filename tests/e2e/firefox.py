@@ -38,6 +38,7 @@ class Firefox(Browser):
     """One page of one Firefox."""
 
     has_themes = False
+    presses_buttons = False
 
     def __init__(self, connection: ClientConnection, downloads: Path) -> None:
         self._connection = connection
