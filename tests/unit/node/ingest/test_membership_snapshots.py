@@ -163,7 +163,8 @@ def _set_content(change: str) -> Callable[[Connection], object]:
 
 
 _CHANGES = {
-    "a byte at the end": "CAST(substr(content, 1, length(content) - 1) || x'00' AS BLOB)",
+    "a byte at the end": "CAST(substr(content, 1, length(content) - 1)"
+    " || CASE substr(content, -1) WHEN x'00' THEN x'01' ELSE x'00' END AS BLOB)",  # one sealed content of 256 ends so
     "a byte at the beginning": "CAST(x'00' || substr(content, 2) AS BLOB)",
     "cut": "CAST(substr(content, 1, length(content) / 2) AS BLOB)",
     "empty": "x''",
