@@ -167,7 +167,8 @@ class Reader:
         self, keys: OpeningKeys, items: Sequence[bytes], turn: AbstractContextManager[object] | None = None
     ) -> ReadBatch:
         """Read publications, of bare ones as `read_batch` does. `turn` is held while Python reads some of them."""
-        if self._library is None:
+        may_prove = keys.holds_topic_key or may_sign(keys.topic)  # the library does not look at keys
+        if self._library is None or not may_prove:
             with turn or nullcontext():
                 return read_batch(keys, items)
         with self._lock:

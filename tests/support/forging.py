@@ -30,7 +30,7 @@ from protocol.formats.content import Compaction, Files, Post
 from protocol.formats.declared_kind import declare_kind
 from protocol.formats.object import build_object
 from protocol.formats.publication import create_publication, decode_publication, encode_bare
-from protocol.ids import BranchId, BranchMark, CommitId, ObjectId, Signature, UserId
+from protocol.ids import BranchId, BranchMark, CommitId, ObjectId, Signature, TopicKey, UserId
 from protocol.limits.formats import ACK_COUNT_MAX, BODY_SIZE_MAX, LEAF_SIZE
 from storage.commits.commits import load_places
 from storage.commits.heads import load_heads
@@ -208,8 +208,11 @@ def bare_of(encoded: bytes) -> bytes:
     return encode_bare(whole.topic, whole.hidden_key, own.encoded, ObjectId(body.block_id), whole.signature)
 
 
-def sign_at_random(seed: TopicSeed, message: bytes) -> Signature:
-    """A valid Ed25519 signature, by a random number where RFC 8032 (5.1.6) derives one from key and message."""
+def sign_at_random(seed: TopicSeed, message: bytes, claimed: TopicKey | None = None) -> Signature:
+    """A valid Ed25519 signature, by a random number where RFC 8032 (5.1.6) derives one from key and message.
+
+    `claimed`: as one of another key, which differs from the seed's by a point of small order.
+    """
     digest = hashlib.sha512(seed).digest()
     scalar = bytearray(digest[:32])
     scalar[0] &= 248
@@ -217,7 +220,7 @@ def sign_at_random(seed: TopicSeed, message: bytes) -> Signature:
     secret = crypto_core_ed25519_scalar_reduce(bytes(scalar) + bytes(32))
     nonce = crypto_core_ed25519_scalar_reduce(secrets.token_bytes(64))
     point = crypto_scalarmult_ed25519_base_noclamp(nonce)
-    key = crypto_scalarmult_ed25519_base_noclamp(secret)
+    key = claimed or crypto_scalarmult_ed25519_base_noclamp(secret)
     challenge = crypto_core_ed25519_scalar_reduce(hashlib.sha512(point + key + message).digest())
     product = crypto_core_ed25519_scalar_mul(challenge, secret)
     return Signature(point + crypto_core_ed25519_scalar_add(nonce, product))

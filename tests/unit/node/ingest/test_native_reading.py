@@ -5,7 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
+from nacl import bindings
+from nacl.exceptions import BadSignatureError
 
 import hatch_build
 from node.authoring.drafting import Draft
@@ -48,11 +51,11 @@ from protocol.formats.content import Files, Post
 from protocol.formats.declared_kind import declare_kind
 from protocol.formats.document_kinds import TextUpdate
 from protocol.formats.epochs import EpochInit
-from protocol.formats.publication import decode_publication
-from protocol.ids import Digest, Signature, UserId
+from protocol.formats.publication import decode_publication, hide_key, open_hidden_key
+from protocol.ids import Digest, Signature, TopicKey, UserId
 from tests.fuzz.native import compare
 from tests.support.builders import World, count_accepted, timeline, writing_topic
-from tests.support.forging import BAD_BODIES, Forger, bare_of, later_version
+from tests.support.forging import BAD_BODIES, Forger, bare_of, later_version, sign_at_random, target_in
 from tests.support.machine import fail_after, patience
 from tests.support.native import library
 from verifier.verify import Rejected
@@ -154,6 +157,35 @@ def test_every_kind_of_publication_is_read_as_python_reads_it(tmp_path: Path) ->
     assert found >= {UnknownBody, ErasedBody, UnopenedBody}
     assert Post not in found, "no verdict rests on it, so it is not opened"
     world.close()
+
+
+def test_a_topic_whose_key_may_not_sign_is_read_by_python(tmp_path: Path) -> None:
+    """Who starts an epoch states its writers' topic, and may state a key outside of the prime-order group."""
+    world = _world(tmp_path / "node")
+    keys, posts = opening_keys(world.topic()), world.publications(world.branch)
+    target = target_in(world, world.branch)
+    order_two = (2**255 - 20).to_bytes(32, "little")
+    topic = TopicKey(bindings.crypto_core_ed25519_add(keys.topic, order_two))
+    first = decode_publication(posts[-1])
+    key = open_hidden_key(first, target.epoch.keys.read_key)
+    hidden = hide_key(target.epoch.keys.read_key, topic, first.commit_id, key)
+    unsigned = msgspec.structs.replace(first, topic=topic, hidden_key=hidden)
+    signatures = (sign_at_random(target.seed, unsigned.digest, topic) for _ in range(99))
+    signature = next(one for one in signatures if _is_taken_by_libsodium(topic, unsigned.digest, one))
+    encoded = [msgspec.structs.replace(unsigned, signature=signature).encoded]
+    keys = keys._replace(topic=topic, holds_topic_key=False)
+    expected = _outcome(read_batch(keys, encoded))
+    assert "bad_topic_signature" in repr(expected)
+    assert _outcome(Reader(library(), 1).read(keys, encoded)) == expected
+    world.close()
+
+
+def _is_taken_by_libsodium(key: bytes, message: bytes, signature: bytes) -> bool:
+    try:
+        bindings.crypto_sign_open(signature + message, key)
+    except BadSignatureError:
+        return False
+    return True
 
 
 def test_long_publications_are_left_to_python(tmp_path: Path) -> None:
