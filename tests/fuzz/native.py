@@ -9,24 +9,29 @@ from random import Random
 from typing import Final
 
 from node.ingest import native_reading
-from node.ingest.native_reading import pack_keys
-from node.ingest.publication_parsing import opening_keys
-from node.ingest.publication_reading import DecodedCommit, Drop, branch_mark_in, read_publication
+from node.ingest.native_reading import _pack_kind, pack_keys
+from node.ingest.publication_parsing import NO_REPO, opening_keys
+from node.ingest.publication_reading import (
+    DecodedCommit,
+    Drop,
+    OpeningKeys,
+    branch_mark_in,
+    read_publication,
+)
 from protocol.codec import encode
 from protocol.crypto import hashing
-from protocol.crypto.keys import BlockKey
+from protocol.crypto.keys import BlockKey, ReadKey
 from protocol.formats.block import _chacha20
 from protocol.formats.commit import Content, Links, lipmaa
 from protocol.formats.content import Post
 from protocol.formats.declared_kind import declare_kind
+from protocol.formats.document_kinds import TextUpdate
 from protocol.formats.object import build_object
 from protocol.formats.publication import hide_key
 from protocol.ids import BlockId, BranchId, CommitId, Signature, TopicKey
 from tests.fuzz.decoders import _AUTHOR, _EPOCH, _TOPIC, CONVERGENCE, KEY, POST
 from tests.support.native import credulous_library
 
-_KEYS: Final = opening_keys(_TOPIC)
-_PACKED: Final = pack_keys(_KEYS, b"", checks_topics=True)
 _SIGNATURE: Final = Signature(b"\x02" + bytes(63))
 """In canonical form, and nobody's."""
 _BRANCH: Final = BranchId(b"\x22" * 32)
@@ -34,22 +39,39 @@ _BRANCH: Final = BranchId(b"\x22" * 32)
 MARK: Final = branch_mark_in(KEY, _BRANCH)
 _REFERENCE, (BODY,) = build_object(POST, CONVERGENCE)
 _METADATA: Final = declare_kind(Post(""))
+_NAMED: Final = declare_kind(TextUpdate(b"", ()), "name")
+_READERS: Final = opening_keys(_TOPIC)
+_OPENING: Final = _READERS.openings[0]
+_KEYS: Final = (
+    _READERS,
+    _READERS._replace(
+        openings=(_OPENING._replace(read_key=ReadKey(bytes(32))), _OPENING), holds_topic_key=True
+    ),
+    _READERS._replace(openings=(_OPENING._replace(repo_id=NO_REPO, key=None, mark=MARK),)),
+)
+"""Of a reader; of a writer, after an epoch that opens nothing; of who follows one branch alone."""
 
 
 def take_native_reading(data: bytes) -> str:
-    """A publication: any bytes, or an honest one with this plaintext of its commit (c), with these fields of the commit's
-    block (k), or with this block of the body (b). The rest of a publication is honest.
+    """A publication: any bytes, or an honest one with this plaintext of its commit (c; a: bare), with these fields of the
+    commit's block (k), or with this block of the body (b). The rest of a publication is honest. Says what a reader finds.
     """
     kind, content = data[:1], data[1:]
-    if kind == b"c":
-        data = publish(content)
+    if kind in (b"c", b"a"):
+        data = publish(content, is_bare=kind == b"a")
     elif kind == b"k":
         data = publish(honest_commit(), clear=content)
     elif kind == b"b":
         data = publish(honest_commit(BlockId(hashing.block_id(content))), body=content)
-    (found,) = credulous_library().read(_PACKED, [data])
+    outcomes = [_compare(keys, data) for keys in _KEYS]
+    return outcomes[0]
+
+
+def _compare(keys: OpeningKeys, data: bytes) -> str:
+    packed = pack_keys(keys, _pack_kind(_NAMED, TextUpdate), checks_topics=not keys.holds_topic_key)
+    (found,) = credulous_library().read(packed, [data])
     try:
-        expected = read_publication(_KEYS, data)
+        expected = read_publication(keys, data)
     except Drop as error:
         assert found is None, "Python drops it"
         return str(error)
@@ -71,7 +93,9 @@ def honest_commit(body_id: BlockId | None = None) -> bytes:
     return encode(["commit2", Links(), fields, _SIGNATURE])
 
 
-def publish(plaintext: bytes, clear: bytes | None = None, body: bytes | None = None) -> bytes:
+def publish(
+    plaintext: bytes, clear: bytes | None = None, body: bytes | None = None, *, is_bare: bool = False
+) -> bytes:
     """The encoding of a publication of any plaintext; `clear` has the acks, the rank and the mark of its block, encoded."""
     key = hashing.block_key(CONVERGENCE, plaintext)
     if clear is None:
@@ -79,6 +103,8 @@ def publish(plaintext: bytes, clear: bytes | None = None, body: bytes | None = N
     block = b"\x96" + encode("block2") + encode([]) + clear + encode(_chacha20(key, plaintext))
     topic, commit_id = TopicKey(_TOPIC.topic), CommitId(hashing.block_id(block))
     hidden = hide_key(_EPOCH.keys.read_key, topic, commit_id, BlockKey(key))
+    if is_bare:
+        return encode(["bare1", topic, hidden, block, _REFERENCE.object_id, _SIGNATURE])
     blocks = (block, BODY.encoded if body is None else body)
     return encode(["publication1", topic, hidden, blocks, _SIGNATURE])
 
@@ -111,7 +137,7 @@ _NO_TANGLES: Final = ("z" * 33, "", "Group", "g_", "-", "é", "a\n")
 
 def make_input(random: Random) -> bytes:
     """Return an input of the target: fields that are mostly legal, then damaged or not."""
-    kind = random.choice("ccckkbp")
+    kind = random.choice("ccckkbpa")
     if kind == "k":
         mark = random.choice([MARK, MARK, MARK, b"", MARK + b"x", bytes(8)])
         content = encode(_ids(random)) + encode(_number(random)) + encode(mark)
@@ -122,7 +148,7 @@ def make_input(random: Random) -> bytes:
     else:
         content = _make_commit(random)
     if kind == "p":
-        kind, content = "", publish(content)
+        kind, content = "", publish(content, is_bare=random.random() < 0.3)
     if random.random() < 0.5:
         content = _damage(random, content)
     return kind.encode() + content
@@ -155,7 +181,7 @@ def _make_commit(random: Random) -> bytes:
         None if (sequence == 1) == (random.random() < 0.97) else _id(random),
         [[kind, _id(random), _ids(random)] for kind in kinds],
         _number(random),
-        _METADATA if random.random() < 0.9 else random.randbytes(random.choice([0, 1, 4096, 4097])),
+        random.choice([_METADATA] * 8 + [_NAMED, random.randbytes(random.choice([0, 1, 4096, 4097]))]),
         [_REFERENCE.object_id if random.random() < 0.97 else _id(random), random.randbytes(32)],
         _rarely(random, []),
     ]
