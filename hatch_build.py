@@ -32,7 +32,7 @@ FLAGS: Final = (
 
 
 def build(library: Path = _LIBRARY, more_flags: tuple[str, ...] = ()) -> bool:
-    """Compile the reader into a file; return False where there is no compiler, or it fails."""
+    """Compile the reader into a file; say why and return False where there is no compiler, or it fails."""
     digest = hashlib.sha256(_SOURCE.read_bytes()).hexdigest()
     begun = library.with_name(f"{library.name}.{os.getpid()}")
     compiler = shlex.split(os.environ.get("CC", "cc"))
@@ -41,7 +41,10 @@ def build(library: Path = _LIBRARY, more_flags: tuple[str, ...] = ()) -> bool:
         subprocess.run(command, check=True)
         begun.replace(library)  # a daemon that runs keeps what it has loaded
     except (OSError, subprocess.CalledProcessError) as error:
-        print(f"the reader of publications was not built: {error}", file=sys.stderr)
+        print(
+            f"The compiled reader was not built, and the node will read by Python, which takes longer: {error}",
+            file=sys.stderr,
+        )
         return False
     return True
 

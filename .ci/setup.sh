@@ -53,5 +53,7 @@ awk '/^[^ ]/ { wanted = /^(pip|setuptools)==/ } wanted' requirements.lock >.venv
 "${pip[@]}" --require-hashes --no-deps -r .venv/build-tools.lock
 "${pip[@]}" --require-hashes --no-deps --no-build-isolation -r requirements.lock
 "${pip[@]}" --no-deps --no-build-isolation --editable clients/python --editable .
-[ -f node/ingest/reading.so ] || echo "No C compiler was found: the node reads by Python what peers send, which takes longer."
+# Pip shows nothing of a build that succeeds, and the one of this checkout does without a compiler.
+.venv/bin/python -c 'from node.ingest.native_reading import LIBRARY, Library; Library(LIBRARY)' 2>/dev/null ||
+    echo "The compiled reader was not built, and the node will read by Python, which takes longer (is there a C compiler?)."
 echo "Set up in .venv with $(.venv/bin/python --version) of $(readlink -f .venv/bin/python)."

@@ -34,8 +34,8 @@ class Wire(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
 class Value(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Base of values that are made for every commit and not stored so: a tenth of a frozen dataclass's time to make.
 
-    The collector does not look at them, so they hold what cannot come back to them: bytes, numbers, other values. `encode`
-    takes them, for another process of the same program (`node.ingest.reading_worker`).
+    The collector does not look at them, so they hold what cannot come back to them: bytes, numbers, other values. They have
+    an encoding for compiled code of the same program (`node.ingest.native_reading`).
     """
 
 

@@ -31,6 +31,7 @@ from protocol.limits.peers import ADVERTISED_ADDRESSES_MAX
 WORKERS_DEFAULT: Final = 4
 """Two read faster than one thread judges and stores; the others are for relayed topics and for other repos."""
 WORKERS_MAX: Final = 64
+"""More than are of use: six batches are read at a time at most."""
 INTERVAL_MAX: Final = 525_600
 """Minutes: a year."""
 KEEP_MAX: Final = 87_600

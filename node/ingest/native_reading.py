@@ -108,10 +108,13 @@ class Library:
 
 
 def load_library() -> Library | None:
-    """Load the compiled library; None where it is not there, was built of another source, or finds no libsodium."""
+    """Load the compiled library. None, with the reason in the log, where it is not there, was built of another source or
+    finds no libsodium.
+    """
     try:
         return Library(LIBRARY)
-    except (OSError, AttributeError):
+    except (OSError, AttributeError) as error:
+        log.warning("Python reads what peers send, which takes longer", error=str(error))
         return None
 
 
@@ -121,8 +124,6 @@ def make_reader(most: int) -> "Reader":
     0: Python reads all.
     """
     library = load_library() if most else None
-    if most and library is None:
-        log.warning("Python reads what peers send, which takes longer: node/ingest/reading.so was not built")
     return Reader(library, max(1, min(most, len(os.sched_getaffinity(0)) - 1)))
 
 

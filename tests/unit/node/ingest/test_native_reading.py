@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from nacl import bindings
 from nacl.exceptions import BadSignatureError
+from structlog.testing import capture_logs
 
 import hatch_build
 from node.authoring.drafting import Draft
@@ -257,8 +258,37 @@ def test_a_library_of_another_source_is_not_used(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(native_reading, "SOURCE", other)
     with pytest.raises(OSError, match="another source"):
         Library(LIBRARY)
-    assert load_library() is None
-    assert make_reader(4).count == 0, "Python reads"
+    with capture_logs() as logs:
+        assert load_library() is None
+        assert make_reader(4).count == 0, "Python reads"
+    assert ["another source" in entry["error"] for entry in logs] == [True, True]
+
+
+def test_where_the_library_cannot_be_loaded_the_log_says_why(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    library()
+    with capture_logs() as logs:
+        monkeypatch.setattr("node.ingest.native_reading._sodium.__file__", str(LIBRARY))  # no libsodium
+        assert make_reader(4).count == 0
+        monkeypatch.setattr(native_reading, "LIBRARY", tmp_path / "reading.so")  # not built
+        assert make_reader(4).count == 0
+        (tmp_path / "reading.so").write_bytes(b"of another machine")
+        assert make_reader(4).count == 0
+        assert make_reader(0).count == 0, "as somebody chose, so that nothing is said"
+    causes = ("crypto_sign_verify_detached", "No such file", "reading.so")
+    for entry, cause in zip(logs, causes, strict=True):
+        assert cause in entry["error"]
+
+
+def test_without_a_compiler_the_build_says_what_follows(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CC", str(tmp_path / "cc"))
+    assert not hatch_build.build(tmp_path / "reading.so")
+    assert list(tmp_path.iterdir()) == []
+    [said] = capfd.readouterr().err.splitlines()
+    assert said.startswith("The compiled reader was not built, and the node will read by Python")
 
 
 def test_without_a_library_all_is_read_by_python(items: tuple[OpeningKeys, list[bytes]]) -> None:
