@@ -14,7 +14,7 @@ from nacl.bindings import (
 
 from node.authoring.drafting import Target, aim
 from protocol.crypto import signing
-from protocol.crypto.keys import BlockKey, SigningKey, TopicSeed, UserSeed
+from protocol.crypto.keys import BlockKey, Seed, SigningKey, TopicSeed, UserSeed
 from protocol.formats.block import Block, Reference, encrypt_block
 from protocol.formats.body import (
     Body,
@@ -30,7 +30,7 @@ from protocol.formats.content import Compaction, Files, Post
 from protocol.formats.declared_kind import declare_kind
 from protocol.formats.object import build_object
 from protocol.formats.publication import create_publication, decode_publication, encode_bare
-from protocol.ids import BranchId, BranchMark, CommitId, ObjectId, Signature, TopicKey, UserId
+from protocol.ids import BranchId, BranchMark, CommitId, ObjectId, Signature, UserId
 from protocol.limits.formats import ACK_COUNT_MAX, BODY_SIZE_MAX, LEAF_SIZE
 from storage.commits.commits import load_places
 from storage.commits.heads import load_heads
@@ -208,7 +208,7 @@ def bare_of(encoded: bytes) -> bytes:
     return encode_bare(whole.topic, whole.hidden_key, own.encoded, ObjectId(body.block_id), whole.signature)
 
 
-def sign_at_random(seed: TopicSeed, message: bytes, claimed: TopicKey | None = None) -> Signature:
+def sign_at_random(seed: Seed, message: bytes, claimed: bytes = b"") -> Signature:
     """A valid Ed25519 signature, by a random number where RFC 8032 (5.1.6) derives one from key and message.
 
     `claimed`: as one of another key, which differs from the seed's by a point of small order.

@@ -1,5 +1,6 @@
 """The compiled reader gives what Python's gives, leaves it what it does not know, and is never used if it is another one."""
 
+import json
 import os
 import subprocess
 import sys
@@ -35,8 +36,16 @@ from node.ingest.publication_reading import (
 )
 from node.runtime.blocking import threads
 from node.sync.hub import Hub
-from protocol.crypto.keys import UserSeed
-from protocol.crypto.signing import Claim, check_claims, key_pair, sign
+from protocol.crypto.keys import Seed, SigningKey, UserSeed
+from protocol.crypto.signing import (
+    _FIELD_PRIME,
+    _GROUP_ORDER,
+    SMALL_ORDER_Y,
+    Claim,
+    check_claims,
+    key_pair,
+    sign,
+)
 from protocol.formats.body import (
     BranchAdd,
     Carried,
@@ -56,12 +65,13 @@ from protocol.formats.publication import decode_publication, hide_key, open_hidd
 from protocol.ids import Digest, Signature, TopicKey, UserId
 from tests.fuzz.native import compare
 from tests.support.builders import World, count_accepted, timeline, writing_topic
-from tests.support.forging import BAD_BODIES, Forger, bare_of, later_version, sign_at_random, target_in
+from tests.support.forging import BAD_BODIES, Forger, bare_of, forge, later_version, sign_at_random, target_in
 from tests.support.machine import fail_after, patience
 from tests.support.native import library
 from verifier.verify import Rejected
 
 COUNT = 40
+_SPECCHECK = Path(__file__).parents[3] / "vectors" / "ed25519_speccheck.json"
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +115,27 @@ def test_claims_are_checked_as_python_checks_them(count: int) -> None:
         small = Claim(UserId(b"\1" + bytes(31)), claims[-1].digest, claims[-1].signature)
         claims += [small, claims[-1]._replace(key=UserId(bytes(32)))]
     assert Reader(library(), 1).check(claims) == Reader().check(claims) == check_claims(claims)
+
+
+def test_edge_cases_of_signatures_are_refused_as_python_refuses_them() -> None:
+    """S beyond the group's order, R of small order or in another encoding, and what libraries disagree on."""
+    valid = _claims(2)[1]
+    r, s = valid.signature[:32], int.from_bytes(valid.signature[32:], "little")
+    points = [
+        (y | sign << 255).to_bytes(32, "little")
+        for y in (*SMALL_ORDER_Y, _FIELD_PRIME + 9, 2**255 - 1)
+        for sign in (0, 1)
+    ]
+    signatures = [r + (s + _GROUP_ORDER).to_bytes(32, "little"), r + _GROUP_ORDER.to_bytes(32, "little")]
+    signatures += [point + valid.signature[32:] for point in points]
+    claims = [valid._replace(signature=Signature(one)) for one in signatures]
+    claims += [valid._replace(key=UserId(point)) for point in points]
+    cases = json.loads(_SPECCHECK.read_text(encoding="utf-8"))["cases"]
+    for case in cases:
+        key, message, signature = (bytes.fromhex(case[name]) for name in ("key", "message", "signature"))
+        claims.append(Claim(UserId(key), Digest(message), Signature(signature)))
+    expected = [False] * len(claims) + [True]
+    assert library().check([*claims, valid]) == check_claims([*claims, valid]) == expected
 
 
 def test_a_batch_is_read_as_python_reads_it(items: tuple[OpeningKeys, list[bytes]]) -> None:
@@ -165,14 +196,12 @@ def test_a_topic_whose_key_may_not_sign_is_read_by_python(tmp_path: Path) -> Non
     world = _world(tmp_path / "node")
     keys, posts = opening_keys(world.topic()), world.publications(world.branch)
     target = target_in(world, world.branch)
-    order_two = (2**255 - 20).to_bytes(32, "little")
-    topic = TopicKey(bindings.crypto_core_ed25519_add(keys.topic, order_two))
+    topic = TopicKey(_mix(keys.topic))
     first = decode_publication(posts[-1])
     key = open_hidden_key(first, target.epoch.keys.read_key)
     hidden = hide_key(target.epoch.keys.read_key, topic, first.commit_id, key)
     unsigned = msgspec.structs.replace(first, topic=topic, hidden_key=hidden)
-    signatures = (sign_at_random(target.seed, unsigned.digest, topic) for _ in range(99))
-    signature = next(one for one in signatures if _is_taken_by_libsodium(topic, unsigned.digest, one))
+    signature = _sign_as(topic, target.seed, unsigned.digest)
     encoded = [msgspec.structs.replace(unsigned, signature=signature).encoded]
     keys = keys._replace(topic=topic, holds_topic_key=False)
     expected = _outcome(read_batch(keys, encoded))
@@ -181,12 +210,41 @@ def test_a_topic_whose_key_may_not_sign_is_read_by_python(tmp_path: Path) -> Non
     world.close()
 
 
-def _is_taken_by_libsodium(key: bytes, message: bytes, signature: bytes) -> bool:
-    try:
-        bindings.crypto_sign_open(signature + message, key)
-    except BadSignatureError:
-        return False
-    return True
+def test_a_commit_of_an_author_whose_key_may_not_sign_is_read_by_python(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    world, seed = World(tmp_path / "node"), UserSeed(b"m" * 32)
+    user, secret = key_pair(seed)
+    author = UserId(_mix(user))
+
+    def sign_as(key: SigningKey, message: bytes) -> Signature:
+        return _sign_as(author, seed, message) if key == secret else sign(key, message)
+
+    monkeypatch.setattr("protocol.crypto.signing.sign", sign_as)
+    target, metadata = target_in(world, world.branch), declare_kind(Post(""))
+    acks, body = (target.facts.root_id,), encode_body(Post(""))
+    encoded = [forge(world, target, body, acks, secret, author=author, metadata=metadata)]
+    batch = Reader(library(), 1).read(opening_keys(world.topic()), encoded)
+    assert [one.is_checked for one in batch.candidates] == [False]
+    assert _outcome(batch) == _outcome(read_batch(opening_keys(world.topic()), encoded))
+    world.close()
+
+
+def _mix(key: bytes) -> bytes:
+    """A key with the point of order two added: outside of the prime-order group, and of no small order."""
+    return bindings.crypto_core_ed25519_add(key, (2**255 - 20).to_bytes(32, "little"))
+
+
+def _sign_as(claimed: bytes, seed: Seed, message: bytes) -> Signature:
+    """A signature of such a key that libsodium takes."""
+    for _ in range(99):  # each second one is
+        signature = sign_at_random(seed, message, claimed)
+        try:
+            bindings.crypto_sign_open(signature + message, claimed)
+        except BadSignatureError:
+            continue
+        return signature
+    raise AssertionError("libsodium takes none")
 
 
 def test_long_publications_are_left_to_python(tmp_path: Path) -> None:
