@@ -1,5 +1,6 @@
 """The compiled reader gives what Python's gives, leaves it what it does not know, and is never used if it is another one."""
 
+import ctypes
 import json
 import os
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from blake3 import blake3
 from nacl import bindings
 from nacl.exceptions import BadSignatureError
 from structlog.testing import capture_logs
@@ -106,6 +108,21 @@ def _outcome(batch: ReadBatch) -> object:
     """Everything that becomes of a batch, in order."""
     opened = settle_batch(batch, check_claims(gather_claims(batch)))
     return [(one.publication, one.found) for one in batch.candidates], opened
+
+
+def test_hashes_of_all_lengths_are_those_of_blake3() -> None:
+    """At the ends of blocks, of chunks and of trees of chunks, up to what is signed for the longest commit."""
+    library()
+    content = bytes(number % 251 for number in range(2 * ITEM_SIZE_MAX))
+    ends = [*range(0, 1024, 64), *range(1024, len(content) + 1, 1024)]
+    native = ctypes.CDLL(str(LIBRARY)).ravel_hash
+    native.argtypes, native.restype = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t), None
+    made = ctypes.create_string_buffer(32)
+    for size in sorted(
+        {near for end in ends for near in (end - 1, end, end + 1) if 0 <= near <= len(content)}
+    ):
+        native(made, content, size)
+        assert made.raw == blake3(content[:size]).digest(), size
 
 
 @pytest.mark.parametrize("count", [0, 1, 40])
