@@ -3,6 +3,7 @@
 import ctypes
 import json
 import os
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -19,13 +20,16 @@ from node.authoring.drafting import Draft
 from node.authoring.write_queue import WriteRequest
 from node.ingest import native_reading
 from node.ingest.native_reading import (
+    _ANSWER_SIZE_MORE,
     _DOCUMENTS_MAX,
     ITEM_SIZE_MAX,
     LIBRARY,
     Library,
     Reader,
+    _answers,
     load_library,
     make_reader,
+    pack_keys,
 )
 from node.ingest.publication_parsing import opening_keys, settle_batch
 from node.ingest.publication_reading import (
@@ -65,11 +69,12 @@ from protocol.formats.document_kinds import TextUpdate
 from protocol.formats.epochs import EpochInit
 from protocol.formats.publication import decode_publication, hide_key, open_hidden_key
 from protocol.ids import Digest, Signature, TopicKey, UserId
-from tests.fuzz.native import compare
+from tests.fuzz.decoders import _TOPIC
+from tests.fuzz.native import compare, honest_commit, publish
 from tests.support.builders import World, count_accepted, timeline, writing_topic
 from tests.support.forging import BAD_BODIES, Forger, bare_of, forge, later_version, sign_at_random, target_in
 from tests.support.machine import fail_after, patience
-from tests.support.native import library
+from tests.support.native import credulous_library, library
 from verifier.verify import Rejected
 
 COUNT = 40
@@ -280,6 +285,28 @@ def test_long_publications_are_left_to_python(tmp_path: Path) -> None:
     assert [one.is_checked for one in batch.candidates] == [True, False]
     assert _outcome(batch) == _outcome(read_batch(keys, encoded))
     world.close()
+
+
+def test_what_has_no_room_for_its_answer_is_left_to_python() -> None:
+    """No such room is given: it suffices for each item. Nothing is written beyond it."""
+    reading, item = credulous_library(), publish(honest_commit())
+    contexts, packed = reading._contexts, pack_keys(opening_keys(_TOPIC), b"", checks_topics=True)
+    sodium, sizes = ctypes.byref(reading._sodium), struct.pack("=2I", len(item), len(item))
+
+    def read(room: int) -> bytes:
+        """The answers to two equal items."""
+        answer = ctypes.create_string_buffer(b"\xc1" * 4096)
+        size = reading._read(sodium, contexts, packed, len(packed), item + item, sizes, 2, answer, room)
+        assert size <= room
+        assert set(answer.raw[room:-1]) == {0xC1}
+        return answer.raw[:size]
+
+    each = (len(read(4000)) - 5) // 2
+    assert each < 3 * len(item) + _ANSWER_SIZE_MORE
+    for room in (*range(9), *range(9, 5 + each, 37), *range(3 + each, 9 + each), 4 + 2 * each, 5 + 2 * each):
+        found = [one is not None for one in _answers.decode(read(room) or b"\x90")]
+        is_short = room < 7 or room == 5 + each  # even for the byte that says that there is no answer
+        assert found == ([] if is_short else [room > 5 + each, room >= 5 + 2 * each]), room
 
 
 def test_commits_of_a_named_document_are_known_once_python_has_read_one(tmp_path: Path) -> None:
