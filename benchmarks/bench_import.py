@@ -3,8 +3,8 @@
 python -m benchmarks.bench_import [commits]
 
 The histories are made first: one chain with a merge now and then. A git repository is made by `git fast-import`, whose rate
-stands beside. Also the processor time of the command and of the daemon, with its workers, for each commit, and what a second
-run takes that finds everything there.
+stands beside. Also the processor time of the command and of the daemon for each commit, and what a second run
+takes that finds everything there.
 """
 
 import json
@@ -83,7 +83,7 @@ def _measure(peer: Peer, name: str, arguments: Sequence[str], count: int) -> Non
     assert peer.client.list_branches("imports")["branches"][-1]["commits"] == count + 1
     rate = count / seconds
     figure(f"import_{name}", rate, "commits/s", commits=count, goal=6000)
-    figure(f"import_{name}_cpu", used[0] / count * 1e6, "us", of="command, daemon and workers")
+    figure(f"import_{name}_cpu", used[0] / count * 1e6, "us", of="command and daemon")
     figure(f"import_{name}_to_bare_verification", rate / libsodium_verifications_per_second(), "ratio")
     figure(f"import_{name}_again", count / timed(lambda: _run(peer, arguments)), "commits/s", commits=count)
 

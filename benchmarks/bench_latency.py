@@ -3,7 +3,7 @@
 python benchmarks/bench_latency.py [rounds] [commits of the other topic]
 
 Two daemons over loopback share a small repo. One of them also holds a large one, which the other joins in the middle: its
-first sync runs on the same connection, and both daemons and their workers share the machine's cores with it. The figure
+first sync runs on the same connection, and both daemons share the machine's cores with it. The figure
 holds the poll of the reader's API, which has to compete with the sync too; what that costs alone is given beside it.
 """
 

@@ -1,6 +1,6 @@
 """Fair CPU scheduling between peers: accounts of the work that each causes, turns, and budgets that disconnect peers.
 
-Everything that a peer makes this node do is charged to its account, in seconds of the processor: measured where a worker
+Everything that a peer makes this node do is charged to its account, in seconds of the processor: measured where a thread
 did it, a fixed price for each frame and byte. Strangers of one network share one account, so that new keys buy nothing. Two
 uses are made of it:
 
