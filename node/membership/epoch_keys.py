@@ -102,6 +102,7 @@ class KeyTaker:
             memory.left_at = known.count()
             self._looked_at.difference_update(memory.pop_left_out())
             waiting = self._read_waiting(repo)
+            known.marks |= self._marks[repo.repo_id]
         fresh: list[Epoch] = []
         for giver in self._give_again(waiting):
             commit_id, on_writers = giver.commit.commit_id, giver.commit.content.by_writer
@@ -207,7 +208,6 @@ class KeyTaker:
     def _find_keys(self, known: Claims, giver: DecodedCommit) -> Iterator[Epoch]:
         """Yield the new keys of a commit that may be taken up."""
         commit, body = giver.commit, giver.body
-        known.marks |= self._marks[known.repo.repo_id]
         match body:
             case EpochInit():
                 yield from self._open_init(known, giver, body)

@@ -482,7 +482,8 @@ UNREAD_SENT_MAX: Final = 1000
 TANGLE_PENDING_COUNT_MAX: Final = 10_000
 """Commits that a tangle in memory sets aside until what they follow has come; as many as wait in a branch's store."""
 REJECTION_COUNT_MAX: Final = 10_000
-"""Rejections remembered per branch; the oldest are forgotten first."""
+"""Rejections remembered per branch, and rejected commits kept that give keys; the oldest are forgotten first. Each of these
+is read again after a restart: two seconds for all."""
 
 # --- blocks and bodies that are fetched ---
 FETCH_TIMEOUT_SECONDS: Final = 60.0

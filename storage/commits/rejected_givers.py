@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from sqlalchemy import Connection, delete, insert, select
 
 from protocol.ids import CommitId
-from protocol.limits.peers import KEY_GIVERS_SIZE_MAX
+from protocol.limits.peers import KEY_GIVERS_SIZE_MAX, REJECTION_COUNT_MAX
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks
 from storage.schema.schema import rejected_givers
@@ -20,7 +20,10 @@ _COLUMNS = rejected_givers.c
 def keep_rejected_givers(
     database: Database, connection: Connection, branch_num: int, publications: Mapping[CommitId, bytes]
 ) -> None:
-    """Store commits of a root branch; forget its oldest beyond KEY_GIVERS_SIZE_MAX bytes. Costs O(rows of the branch)."""
+    """Store commits of a root branch; forget its oldest beyond KEY_GIVERS_SIZE_MAX bytes and REJECTION_COUNT_MAX commits.
+
+    Costs O(rows of the branch).
+    """
     forget_rejected_givers(connection, publications)  # a rejection that was forgotten comes again
     nums = database.next_nums(connection, rejected_givers, len(publications))
     rows = [
@@ -30,8 +33,9 @@ def keep_rejected_givers(
     connection.execute(insert(rejected_givers), rows)
     query = select(_COLUMNS.commit_id, _COLUMNS.size).where(_COLUMNS.branch_num == branch_num)
     left = KEY_GIVERS_SIZE_MAX
-    sizes = connection.execute(query.order_by(_COLUMNS.num.desc()))
-    forget_rejected_givers(connection, [one for one, size in sizes if (left := left - size) < 0])
+    sizes = enumerate(connection.execute(query.order_by(_COLUMNS.num.desc())))
+    gone = [one for place, (one, size) in sizes if (left := left - size) < 0 or place >= REJECTION_COUNT_MAX]
+    forget_rejected_givers(connection, gone)
 
 
 def load_rejected_givers(

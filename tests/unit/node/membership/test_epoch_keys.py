@@ -301,8 +301,9 @@ def test_a_restart_forgets_no_key_that_a_rejected_commit_gives(
     assert [one.key for one in bob.claims(epoch_id)] == [made.epoch.key]
 
 
-def test_rejected_commits_that_give_no_more_are_forgotten_and_others_beyond_a_size(
-    people: list[Person], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("bound", ["KEY_GIVERS_SIZE_MAX", "REJECTION_COUNT_MAX"])
+def test_rejected_commits_that_give_no_more_are_forgotten_and_others_beyond_the_bounds(
+    people: list[Person], monkeypatch: pytest.MonkeyPatch, bound: str
 ) -> None:
     alice, bob, carol = people
     before = bob.heads
@@ -322,7 +323,7 @@ def test_rejected_commits_that_give_no_more_are_forgotten_and_others_beyond_a_si
         bob.take()
     assert not kept()
     said = [carol.says(EpochOpen((unknown(one),)), *before, seed=made_up(one), rank=rank) for one in range(3)]
-    monkeypatch.setattr(rejected_givers, "KEY_GIVERS_SIZE_MAX", 2 * len(said[0][1]))
+    monkeypatch.setattr(rejected_givers, bound, 2 if bound == "REJECTION_COUNT_MAX" else 2 * len(said[0][1]))
     bob.receive(*(encoded for _, encoded in said))
     assert kept() == [commit_id for commit_id, _ in said[1:]]
 
