@@ -40,6 +40,7 @@ from storage.commits.rejected_givers import (
     list_rejected_givers,
     load_rejected_givers,
 )
+from storage.engine.errors import StorageError
 from storage.engine.id_keys import id_key
 from storage.repos.deletion import forget_claim
 from storage.repos.epochs import Epoch, add_epoch
@@ -79,9 +80,14 @@ class KeyTaker:
         for marks in self._marks.values():
             while len(marks) > _REMEMBERED_MAX:
                 del marks[next(iter(marks))]
-        fresh, gone = self._find_given(repo, now)
-        fresh += self._find_writers_secrets(repo)
-        return bool(fresh or gone) and self.keep(repo, fresh, gone)
+        try:
+            fresh, gone = self._find_given(repo, now)
+            fresh += self._find_writers_secrets(repo)
+            return bool(fresh or gone) and self.keep(repo, fresh, gone)
+        except StorageError:  # nothing was stored of what was looked at
+            self._looked_at.clear()
+            self._opened.clear()
+            raise
 
     def wait(self, repo: Repo, now: float) -> float | None:
         """Return the seconds until keys are taken again though nothing changes."""

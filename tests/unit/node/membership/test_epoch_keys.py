@@ -39,6 +39,7 @@ from protocol.limits.peers import (
 )
 from storage.commits import pending, rejected_givers
 from storage.commits.pending import count_pending
+from storage.engine.errors import StorageError
 from storage.repos.epochs import Epoch
 from storage.repos.row_changes import row_changes
 from storage.schema.schema import epochs
@@ -326,6 +327,26 @@ def test_rejected_commits_that_give_no_more_are_forgotten_and_others_beyond_the_
     monkeypatch.setattr(rejected_givers, bound, 2 if bound == "REJECTION_COUNT_MAX" else 2 * len(said[0][1]))
     bob.receive(*(encoded for _, encoded in said))
     assert kept() == [commit_id for commit_id, _ in said[1:]]
+
+
+@pytest.mark.parametrize("is_rejected", [True, False])
+def test_a_key_that_could_not_be_stored_is_taken_later(
+    people: list[Person], monkeypatch: pytest.MonkeyPatch, *, is_rejected: bool
+) -> None:
+    _, bob, carol = people
+    made = boxed(carol, bob.user)
+    epoch_id = reject(bob, carol, made) if is_rejected else tell(bob, made, by=carol)
+
+    def fail(*_arguments: object) -> None:
+        raise StorageError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(epoch_keys, "add_epoch", fail)
+        for _ in range(2):
+            with pytest.raises(StorageError):
+                bob.keys.take(bob.repo)
+    bob.take()
+    assert [one.key for one in bob.claims(epoch_id)] == [made.epoch.key]
 
 
 def test_a_claim_that_left_has_another_turn_after_a_restart(
