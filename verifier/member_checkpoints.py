@@ -19,6 +19,12 @@ from verifier.resolution import Resolution
 
 CONSIDERED_MAX: Final = 8
 """Checkpoints of one author that are considered, the last in canonical order: any admin may write any number."""
+PAIRS_MAX: Final = 2**20
+"""Pairs in one statement, of links and removals, of admins' credentials and of epochs: a second, and 36 MB to encode."""
+
+
+class StatementTooLarge(Exception):
+    """Error of a statement of more than PAIRS_MAX pairs: nobody computes it."""
 
 
 class CheckpointStatements:
@@ -26,7 +32,7 @@ class CheckpointStatements:
 
     def __init__(self) -> None:
         self._by_author: dict[UserId, list[Operation]] = {}
-        self._found: dict[CommitId, bool] = {}
+        self._found: dict[CommitId, bool | None] = {}
 
     def add(self, operation: Operation, operations: Operations) -> None:
         """Consider an operation that was added to `operations`, and the last CONSIDERED_MAX of its author. Costs O(1)."""
@@ -40,32 +46,44 @@ class CheckpointStatements:
         every = (one for of_author in self._by_author.values() for one in of_author)
         return operations.in_order(every)[::-1]
 
+    def is_known(self, commit_id: CommitId) -> bool:
+        """Return True if somebody has looked whether a checkpoint is true."""
+        return commit_id in self._found
+
     def find(self, commit_id: CommitId) -> bool | None:
-        """Return True if a checkpoint is true, False if it is false, None if nobody has looked yet."""
+        """Return True if a checkpoint is true, False if it is false, None if nobody can tell or has looked yet."""
         return self._found.get(commit_id)
 
-    def compare(self, checkpoint: Operation, digest: Digest) -> bool:
-        """Return True if a checkpoint is true, by the digest of the statement of its past, and remember that."""
+    def compare(self, checkpoint: Operation, digest: Digest | None) -> bool | None:
+        """Return True if a checkpoint is true, by the digest of the statement of its past, and remember that.
+
+        None where there is no digest: the statement is too large.
+        """
         body = checkpoint.body
         assert isinstance(body, MembersCheckpoint), "as it was added"
-        self._found[checkpoint.commit_id] = body.digest == digest
-        return body.digest == digest
+        is_true = None if digest is None else body.digest == digest
+        self._found[checkpoint.commit_id] = is_true
+        return is_true
 
 
 def digest_members(repo_id: RepoId, operations: Operations, epochs: Epochs, before: Resolution) -> Digest:
     """Compute what a checkpoint after a set of operations signs.
 
-    Costs O(users and their credentials, invitations and removals, pairs of admins' credentials, pairs of epochs), whatever
-    was computed before: some 50 ms at 1,000 members. Nothing of it is kept.
+    Costs O(users and their credentials, pairs), whatever was computed before: some 50 ms at 1,000 members. Nothing of it is
+    kept. Raises StatementTooLarge.
     """
     gone = [one for one in operations.removals if isinstance(one.body, Remove) and before.has_effect(one)]
     rights = _list_rights(operations, before)
     high = Permission.ADMIN - 1  # the lowest bit of those that order credentials
+    admins = sorted({raw for _, raw, bits in rights if bits >> high})
+    invitations = _find_open(operations, before)
+    if len(invitations) * len(gone) + len(admins) ** 2 + len(epochs.started_within(before)) ** 2 > PAIRS_MAX:
+        raise StatementTooLarge(f"a statement of more than {PAIRS_MAX} pairs")
     statement = (
         rights,
-        _list_order(operations, sorted({raw for _, raw, bits in rights if bits >> high})),
+        _list_order(operations, admins),
         sorted(_list_removals(gone)),
-        sorted(_list_invitations(operations, before, gone)),
+        sorted(_list_invitations(operations, before, invitations, gone)),
         sorted(
             (one.commit_id, one.body.signers, one.body.threshold, one.body.removals)
             for one in find_in_force(operations, before)
@@ -103,22 +121,32 @@ def _list_removals(gone: Iterable[Operation]) -> Iterable[tuple[Any, ...]]:
             yield one.commit_id, one.body.user, one.body.keeps, one.body.feeds
 
 
+def _find_open(operations: Operations, before: Resolution) -> list[tuple[Operation, Invite]]:
+    return [
+        (one, one.body)
+        for one in operations.invitations
+        if isinstance(one.body, Invite)
+        and before.is_within(one)
+        and before.counts(one)
+        and not any(before.has_effect(revocation) for revocation in operations.revocations_of(one.commit_id))
+    ]
+
+
 def _list_invitations(
-    operations: Operations, before: Resolution, gone: Iterable[Operation]
+    operations: Operations,
+    before: Resolution,
+    invitations: Iterable[tuple[Operation, Invite]],
+    gone: Iterable[Operation],
 ) -> Iterable[tuple[Any, ...]]:
     removed = [(one, one.body.user) for one in gone if isinstance(one.body, Remove)]
-    for one in operations.invitations:
-        if not before.is_within(one) or not before.counts(one) or not isinstance(one.body, Invite):
-            continue
-        if any(before.has_effect(revocation) for revocation in operations.revocations_of(one.commit_id)):
-            continue
+    for one, body in invitations:
         joins = [join for join in operations.joins_by(one.commit_id) if before.is_within(join)]
         yield (
             one.commit_id,
-            one.body.invitation_key,
-            one.body.permission,
-            one.body.uses,
-            one.body.expires_at,
+            body.invitation_key,
+            body.permission,
+            body.uses,
+            body.expires_at,
             sorted({join.author for join in joins if before.counts(join)}),
             sorted({user for removal, user in removed if not operations.precedes(removal, one)}),
         )

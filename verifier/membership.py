@@ -77,7 +77,7 @@ from verifier.devices import is_signed
 from verifier.epoch_commits import check_hand, check_init, check_open, check_statement
 from verifier.epochs import Epochs
 from verifier.lobbies import LobbyStatements
-from verifier.member_checkpoints import CheckpointStatements, digest_members
+from verifier.member_checkpoints import CheckpointStatements, StatementTooLarge, digest_members
 from verifier.offers import OfferStatements
 from verifier.operations import NO_RIGHTS, Demands, EpochStart, Operation, Operations, Right
 from verifier.profiles import ProfileStatements
@@ -252,13 +252,18 @@ class Membership:
         )
         require_permission(self.at(seen).permission(author), needs, rule)
 
-    def is_checkpoint_true(self, checkpoint: Operation) -> bool:
-        """Return True if a membership checkpoint is true of its past. Costs as `digest_members`, and once O(1)."""
-        known = self.checkpoints.find(checkpoint.commit_id)
-        if known is not None:
-            return known
-        before = self.operations.acks_of(checkpoint)
-        return self.checkpoints.compare(checkpoint, self.digest_members(before))
+    def is_checkpoint_true(self, checkpoint: Operation) -> bool | None:
+        """Return True if a membership checkpoint is true of its past, None if its statement is too large.
+
+        Costs as `digest_members`, and once O(1).
+        """
+        if self.checkpoints.is_known(checkpoint.commit_id):
+            return self.checkpoints.find(checkpoint.commit_id)
+        try:
+            digest = self.digest_members(self.operations.acks_of(checkpoint))
+        except StatementTooLarge:
+            digest = None
+        return self.checkpoints.compare(checkpoint, digest)
 
     def digest_members(self, heads: tuple[CommitId, ...]) -> Digest:
         """Compute what a membership checkpoint that acks these commits signs (`member_checkpoints.digest_members`)."""

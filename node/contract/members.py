@@ -122,7 +122,7 @@ class CheckpointView(TypedDict):
         str,
         one_of(
             "true", "false", "unchecked",
-            description="`false`: the same commits say something else here. `unchecked`: a later call looks.",
+            description="`false`: the same commits say something else here. `unchecked`: looked at later, or too large.",
         ),
     ]  # fmt: skip
 

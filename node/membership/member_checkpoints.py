@@ -5,7 +5,6 @@ admin may sign any number.
 """
 
 from collections.abc import Sequence
-from itertools import islice
 from typing import Final
 
 from sqlalchemy import Connection
@@ -22,13 +21,13 @@ from protocol.formats.text import id_text
 from protocol.ids import UserId
 from protocol.limits.formats import ACK_COUNT_MAX
 from storage.repos.repos import Repo
-from verifier.membership import Membership
+from verifier.member_checkpoints import StatementTooLarge
 from verifier.operations import Operation
 
 CHECKPOINTS_SHOWN_MAX: Final = 64
-"""Checkpoints of a repo that are listed and looked at, the newest: eight each of eight admins."""
+"""Checkpoints of a repo that are listed, the newest: eight each of eight admins."""
 _COMPUTED_MAX: Final = 4
-"""Statements that one question computes: some 50 ms each at 1,000 members, in which nothing else is judged."""
+"""Statements that one question computes: some 50 ms each at 1,000 members, in which nothing else of any repo is judged."""
 
 
 class MemberCheckpoints(RepoActions):
@@ -47,7 +46,14 @@ class MemberCheckpoints(RepoActions):
             with self._hub.replica.membership_lock:
                 membership = self._hub.replica.membership(target.repo_id)
                 heads = membership.now().heads[:ACK_COUNT_MAX]
-                return [Draft(MembersCheckpoint(membership.digest_members(heads)), heads)]
+                try:
+                    return [Draft(MembersCheckpoint(membership.digest_members(heads)), heads)]
+                except StatementTooLarge:
+                    raise ServiceError(
+                        "too_large",
+                        "too much follows from what is here to be signed",
+                        "revoke links that are over",
+                    ) from None
 
         root = self._hub.replica.root_branch(target)
         [written] = await write_commits(self._hub, self._author, root, plan)
@@ -60,40 +66,50 @@ class MemberCheckpoints(RepoActions):
 
     def _list(self, repo: Repo) -> list[CheckpointView]:
         people = self._hub.replica.people
-        with self._hub.replica.membership_lock:
-            membership = self._hub.replica.membership(repo.repo_id)
-            now = membership.now()
-            return [
-                {
-                    "checkpoint": id_text(one.commit_id),
-                    "author": id_text(one.author),
-                    "author_name": people.name(repo.repo_id, one.author),
-                    "time": one.timestamp // 1000,
-                    "admin": (now.permission(one.author) or 0) >= Permission.ADMIN,
-                    "state": "unchecked" if is_true is None else "true" if is_true else "false",
-                }
-                for one, is_true in _look(membership)
-            ]
+        found, _ = _look(self._hub.replica, repo, admins_alone=False)
+        return [
+            {
+                "checkpoint": id_text(one.commit_id),
+                "author": id_text(one.author),
+                "author_name": people.name(repo.repo_id, one.author),
+                "time": one.timestamp // 1000,
+                "admin": is_admin,
+                "state": "unchecked" if is_true is None else "true" if is_true else "false",
+            }
+            for one, is_true, is_admin in found
+        ]
 
 
-def find_false_signers(replica: Replica, repo: Repo) -> list[UserId]:
-    """Return the present admins of whom a false checkpoint is considered, sorted. Costs O(checkpoints that are listed)."""
+def find_false_signers(replica: Replica, repo: Repo) -> tuple[list[UserId], bool]:
+    """Return the present admins of whom a false checkpoint is considered, sorted; and True if all have been looked at.
+
+    Costs O(checkpoints that are considered), and a statement for each of the first _COMPUTED_MAX that are new.
+    """
     if not repo.has_members:
-        return []
-    with replica.membership_lock:
-        membership = replica.membership(repo.repo_id)
-        now = membership.now()
-        signers = {one.author for one, is_true in _look(membership) if is_true is False}
-        return sorted(user for user in signers if (now.permission(user) or 0) >= Permission.ADMIN)
+        return [], True
+    found, is_whole = _look(replica, repo, admins_alone=True)
+    return sorted({one.author for one, is_true, _ in found if is_true is False}), is_whole
 
 
-def _look(membership: Membership) -> list[tuple[Operation, bool | None]]:
-    """Return the newest checkpoints, and of each whether it is true; None of those that are looked at next time."""
-    left, found = _COMPUTED_MAX, list[tuple[Operation, bool | None]]()
-    for one in islice(membership.checkpoints.considered(membership.operations), CHECKPOINTS_SHOWN_MAX):
-        is_true = membership.checkpoints.find(one.commit_id)
-        if is_true is None and left:
-            left -= 1
-            is_true = membership.is_checkpoint_true(one)
-        found.append((one, is_true))
-    return found
+def _look(
+    replica: Replica, repo: Repo, *, admins_alone: bool
+) -> tuple[list[tuple[Operation, bool | None, bool]], bool]:
+    """Look at the newest checkpoints, or at all of present admins: the others cannot keep them out.
+
+    Returns:
+        Each with True if it is true, and True if its author is an admin now; and True if all have been looked at.
+    """
+    left = _COMPUTED_MAX
+    while True:
+        with replica.membership_lock:  # others may take it between two statements
+            membership = replica.membership(repo.repo_id)
+            now, statements = membership.now(), membership.checkpoints
+            considered = statements.considered(membership.operations)
+            chosen = [(one, (now.permission(one.author) or 0) >= Permission.ADMIN) for one in considered]
+            chosen = [one for one in chosen if one[1]] if admins_alone else chosen[:CHECKPOINTS_SHOWN_MAX]
+            fresh = next((one for one, _ in chosen if not statements.is_known(one.commit_id)), None)
+            if fresh is None or not left:
+                found = [(one, statements.find(one.commit_id), is_admin) for one, is_admin in chosen]
+                return found, fresh is None
+            membership.is_checkpoint_true(fresh)
+        left -= 1

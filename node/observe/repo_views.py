@@ -107,7 +107,9 @@ class RepoViews:
             was_member = replica.was_member(repo, self._author.user)
             waiting, offers = self._requests.count_waiting(repo), self._inbox.count_waiting(repo)
             absence = find_absence(replica, repo, self._author.user)
-            signers = find_false_signers(replica, repo)
+            signers, is_whole = find_false_signers(replica, repo)
+            if not is_whole:
+                replica.shown.restate([repo.num])  # the next look goes on
             if permission is not None and outlook.links:
                 others = len(replica.members(repo)) - 1
         except DamagedBlock:

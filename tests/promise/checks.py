@@ -74,7 +74,7 @@ def statement_of(person: Person) -> str:
         return membership.digest_members(membership.now().heads).hex()
 
 
-def checkpoints_of(person: Person) -> dict[CommitId, bool]:
+def checkpoints_of(person: Person) -> dict[CommitId, bool | None]:
     """Return the membership checkpoints that a node considers, and which of them are true."""
     with person.replica.membership_lock:
         membership = person.replica.membership(person.repo().repo_id)

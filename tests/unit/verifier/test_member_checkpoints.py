@@ -8,6 +8,7 @@ import pytest
 from protocol.codec import encode
 from protocol.formats.body import (
     Body,
+    Invite,
     MembersCheckpoint,
     Permission,
     Remove,
@@ -15,12 +16,13 @@ from protocol.formats.body import (
     decode_body,
     encode_body,
 )
-from protocol.ids import CommitId, Digest
+from protocol.ids import CommitId, Digest, InvitationKey
 from tests.support.memberships import REPO, USERS, commit_id, make_commit, replay
 from tests.support.memberships import parse as steps_of
 from tests.support.restored import restored, state_of
+from verifier import member_checkpoints
 from verifier import membership as membership_module
-from verifier.member_checkpoints import CONSIDERED_MAX
+from verifier.member_checkpoints import CONSIDERED_MAX, StatementTooLarge
 from verifier.membership_snapshots import encode_parts
 from verifier.refusal import CommitRefused
 
@@ -48,7 +50,7 @@ class Repo:
         acks = tuple(map(commit_id, after)) or self.membership.operations.heads()
         return self.say(author, MembersCheckpoint(self.membership.digest_members(acks)), *after)
 
-    def found(self) -> dict[CommitId, bool]:
+    def found(self) -> dict[CommitId, bool | None]:
         """Return the considered checkpoints, and which are true."""
         considered = self.membership.checkpoints.considered(self.membership.operations)
         return {one.commit_id: self.membership.is_checkpoint_true(one) for one in considered}
@@ -119,3 +121,22 @@ def test_a_digest_costs_what_is_stated_and_not_how_it_came_to_be(monkeypatch: py
     one = repo.membership.digest_members(repo.membership.operations.heads())
     repo.say("cat", UnknownBody("later1"))
     assert repo.membership.digest_members(repo.membership.operations.heads()) == one
+
+
+def test_a_statement_of_more_pairs_than_the_bound_is_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    repo = Repo()
+    for _ in range(3):
+        repo.say("ben", Invite(InvitationKey(b"i" * 32), Permission.READ, 1, 2**40))
+    repo.say("ann", Remove(USERS["cat"], None, ()))
+    repo.say("eve", Remove(USERS["eve"], None, ()))
+    pairs = 3 * 2 + 2**2 + 1**2  # links and removals, credentials of ann and ben, the founding epoch
+    monkeypatch.setattr(member_checkpoints, "PAIRS_MAX", pairs)
+    signed = commit_id(repo.sign("ben"))
+    assert repo.found() == {signed: True}
+    monkeypatch.setattr(member_checkpoints, "PAIRS_MAX", pairs - 1)
+    with pytest.raises(StatementTooLarge):
+        repo.sign("ben")
+    other = commit_id(repo.say("ben", MembersCheckpoint(WRONG)))
+    assert repo.found() == {signed: True, other: None}
+    monkeypatch.setattr(membership_module, "digest_members", None)
+    assert repo.found()[other] is None, "nor looked at again"

@@ -170,4 +170,4 @@ class CheckpointView(TypedDict):
     admin: bool
     """The author is an admin now."""
     state: str
-    """`false`: the same commits say something else here. `unchecked`: a later call looks."""
+    """`false`: the same commits say something else here. `unchecked`: looked at later, or too large."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -10,6 +11,7 @@ from trio.testing import MockClock
 
 from node.cli.repo_commands import list_checkpoints
 from node.contract.peers import CalledPeer
+from node.membership import member_checkpoints as member_checkpoints_node
 from node.membership.member_checkpoints import (
     _COMPUTED_MAX,
     CHECKPOINTS_SHOWN_MAX,
@@ -25,6 +27,7 @@ from protocol.ids import Digest, PeerId
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, members_of, open_nodes, share, together
 from verifier import member_checkpoints
+from verifier.member_checkpoints import CheckpointStatements
 
 
 @pytest.fixture
@@ -68,10 +71,10 @@ async def test_a_signature_is_true_on_other_nodes_and_a_lie_is_told_with_its_aut
             assert sorted(await _states(node)) == sorted(
                 [(ann, "true", True), (ben, "false", True), (ben, "true", True)]
             )
-            assert find_false_signers(node.replica, node.repo()) == [bob.author.user]
+            assert find_false_signers(node.replica, node.repo()) == ([bob.author.user], True)
         await members_of(alice).remove("", ben, "")
         assert (ben, "false", False) in await _states(alice), "it stays listed"
-        assert find_false_signers(alice.replica, alice.repo()) == [], "nobody is told of it for ever"
+        assert find_false_signers(alice.replica, alice.repo()) == ([], True), "nobody is told of it for ever"
         alice.replica.close()
         alice.open()
         assert (ben, "false", False) in await _states(alice)
@@ -115,6 +118,37 @@ async def test_many_are_listed_as_far_as_the_bound_and_computed_a_few_at_a_time(
     while "unchecked" in [state for _, state, _ in await _states(alice)]:
         pass
     assert len(await _states(alice)) == CHECKPOINTS_SHOWN_MAX
+
+
+@pytest.mark.slow
+async def test_who_is_no_admin_any_more_keeps_no_false_checkpoint_out(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    alice, bob = nodes
+    monkeypatch.setattr(member_checkpoints_node, "CHECKPOINTS_SHOWN_MAX", 1)
+    with fail_after(120):
+        await share(alice, bob)
+        await members_of(alice).grant("", id_text(bob.author.user), "admin")
+        await together(alice, bob)
+        for number in range(_COMPUTED_MAX + 1):
+            _lie(alice, number)
+        await together(alice, bob)
+        await _of(bob).sign("")
+        await members_of(alice).remove("", id_text(bob.author.user), "")
+    alice.replica.close()
+    alice.open()
+    computed: list[object] = []
+    compare = CheckpointStatements.compare
+
+    def note(self: CheckpointStatements, *given: Any) -> bool | None:  # noqa: ANN401  # as they are
+        computed.append(given)
+        return compare(self, *given)
+
+    monkeypatch.setattr(CheckpointStatements, "compare", note)
+    assert find_false_signers(alice.replica, alice.repo()) == ([alice.author.user], False)
+    assert len(computed) == _COMPUTED_MAX
+    assert find_false_signers(alice.replica, alice.repo()) == ([alice.author.user], True)
+    assert len(computed) == _COMPUTED_MAX + 1, "bob's own are looked at where they are listed"
 
 
 @pytest.mark.slow

@@ -11,13 +11,15 @@ from trio.testing import MockClock
 from node.api.event_streams import Event as StreamedEvent
 from node.api.services import Services
 from node.contract.repos import RepoView
+from node.membership.member_checkpoints import _COMPUTED_MAX
 from node.network.peer_state import PeerState
 from node.observe import repo_list
 from node.observe.standing import _link
 from node.runtime.errors import ServiceError
 from node.sync.addresses import AddressSource
+from protocol.formats.body import MembersCheckpoint
 from protocol.formats.text import id_text
-from protocol.ids import AnyId
+from protocol.ids import AnyId, Digest
 from protocol.session.events import Event
 from protocol.session.outputs import Output
 from protocol.session.session import Session
@@ -70,6 +72,20 @@ async def test_a_look_describes_what_has_changed(alice: Node, service: Services)
         "a cursor is good again and again"
     )
     await assert_listed_as_new(service)
+
+
+async def test_a_repo_is_described_until_all_its_checkpoints_were_looked_at(
+    alice: Node, service: Services
+) -> None:
+    root = alice.replica.root_branch(next(iter(alice.replica.repos.values())))
+    for number in range(2 * _COMPUTED_MAX):
+        alice.author.write(root, MembersCheckpoint(Digest(number.to_bytes(32, "big"))))
+    found = service.branches.repo_list
+    counts = []
+    for _ in range(4):
+        await found.list()
+        counts.append(found.described_count - COUNT)
+    assert counts == [0, 1, 1, 1], "eight, four at a time"
 
 
 async def test_a_repo_that_was_deleted_is_named_as_gone(service: Services) -> None:
