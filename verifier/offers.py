@@ -22,6 +22,8 @@ class FoundOffer:
     operation: Operation
     body: Offer
     is_accepted: bool | None
+    answers: tuple[CommitId, ...]
+    """All that are considered, in canonical order, whether they count or not."""
 
 
 @dataclass(slots=True)
@@ -93,10 +95,11 @@ class OfferStatements:
 
 def _found(one: _Kept, operations: Operations, now: Resolution) -> FoundOffer:
     is_accepted: bool | None = None
-    for answer in operations.in_order([*one.answers, *(late for _, late in one.withdrawals)]):
+    answers = operations.in_order([*one.answers, *(late for _, late in one.withdrawals)])
+    for answer in answers:
         if isinstance(answer.body, Answer) and now.counts(answer):
             is_accepted = answer.body.accepts
-    return FoundOffer(one.operation, one.body, is_accepted)
+    return FoundOffer(one.operation, one.body, is_accepted, tuple(answer.commit_id for answer in answers))
 
 
 def _in_order(found: list[FoundOffer], operations: Operations) -> list[FoundOffer]:

@@ -7,7 +7,7 @@ other in the order of their ids: so it is done once where nodes are connected, a
 """
 
 import math
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 import trio
@@ -22,10 +22,11 @@ from node.sync.hub import Hub
 from protocol.formats.body import Permission
 from protocol.formats.document_kinds import DICT
 from protocol.formats.text import id_text
-from protocol.ids import BranchId, RepoId, UserId
+from protocol.ids import BranchId, CommitId, RepoId, UserId
 from storage.engine.database import StorageError
 from storage.engine.id_keys import chunks
 from storage.repos.repos import Repo
+from verifier.resolution import Settled
 
 log = structlog.get_logger()
 
@@ -37,6 +38,16 @@ _Comment = tuple[BranchId, UserId, BranchId]
 """What offers of one comment have alike: the document's branch, the author, and the comment's own branch."""
 
 
+class _Wanted(NamedTuple):
+    """What is to stand of an offer, and of what that was found: by any of it, the dict may have been written meanwhile."""
+
+    value: str | None
+    answers: tuple[CommitId, ...]
+    """To all offers of the comment."""
+    settled: Settled
+    """Removals: what an excluded admin wrote may be void."""
+
+
 class StatedComments:
     """The dicts `.comments` of documents. `run` owns the work that nobody asked for."""
 
@@ -44,8 +55,8 @@ class StatedComments:
         self._hub = hub
         self._author = author
         self._documents = documents
-        self._level: dict[RepoId, dict[str, str | None]] = {}
-        """By offer's key, what was found to be stated of it as it is to be: each is looked at when it has changed."""
+        self._level: dict[RepoId, dict[str, _Wanted]] = {}
+        """By offer's key, what was found to be stated of it as it is to be: each is looked at when any of it has changed."""
         self._due: dict[int, float] = {}
         """When repos are to be made level, in trio's seconds."""
 
@@ -76,7 +87,7 @@ class StatedComments:
                 for part in chunks(list(wanted), _READ_AT_ONCE):
                     stated = await self._documents.read_entries(DICT, document, part, STATED_COMMENTS)
                     there = {key: entry.values[0].value for key, entry in stated.items() if entry.values}
-                    edit = {key: wanted[key] for key in part if wanted[key] != there.get(key)}
+                    edit = {key: wanted[key].value for key in part if wanted[key].value != there.get(key)}
                     if edit:
                         await self._documents.edit(DICT, document, edit, STATED_COMMENTS)
                     self._level.setdefault(repo.repo_id, {}).update((key, wanted[key]) for key in part)
@@ -110,37 +121,37 @@ class StatedComments:
         before = [user for user, held in members.items() if held >= Permission.ADMIN and user < me]
         return ADMIN_STEP_SECONDS * (1 + len(before) % _ADMINS_COUNTED)
 
-    def _find_changed(
-        self, repo: Repo, answered: AcceptedOffer | None
-    ) -> dict[BranchId, dict[str, str | None]]:
-        """Find what is to be stated, by document and offer's key, that is not known to be. None: nothing."""
+    def _find_changed(self, repo: Repo, answered: AcceptedOffer | None) -> dict[BranchId, dict[str, _Wanted]]:
+        """Find what is to be stated, by document and offer's key, that is not known to be."""
         replica = self._hub.replica
         if (replica.permission(repo, self._author.user) or 0) < Permission.WRITE:
             return {}
         with replica.membership_lock:
             membership = replica.membership(repo.repo_id)
-            offers = membership.offers.find_answered(membership.operations, membership.now())
+            now = membership.now()
+            offers = membership.offers.find_answered(membership.operations, now)
         last: dict[_Comment, AcceptedOffer] = {}
         keys: dict[_Comment, set[str]] = {}
+        answers: dict[_Comment, tuple[CommitId, ...]] = {}
         for found in offers:
             offer = AcceptedOffer.of(found)
             comment = _comment_of(offer)
             if comment is not None:
                 keys.setdefault(comment, set()).add(offer.key)
+                answers[comment] = (*answers.get(comment, ()), *found.answers)
                 if found.is_accepted:
                     last[comment] = offer
         level = self._level.get(repo.repo_id, {})
-        changed: dict[BranchId, dict[str, str | None]] = {}
+        changed: dict[BranchId, dict[str, _Wanted]] = {}
         asked = None if answered is None else _comment_of(answered)
         for comment in [one for one in keys if answered is None or one == asked]:
             shown = last.get(comment)
             for key in sorted(keys[comment]):
                 value = shown.state() if shown is not None and shown.key == key else None
-                if (
-                    level.get(key, "") != value
-                    and replica.tables.find_branch(repo.num, comment[0]) is not None
-                ):
-                    changed.setdefault(comment[0], {})[key] = value
+                wanted = _Wanted(value, answers[comment], now.settled)
+                is_here = replica.tables.find_branch(repo.num, comment[0]) is not None
+                if is_here and level.get(key) != wanted:
+                    changed.setdefault(comment[0], {})[key] = wanted
         return changed
 
 

@@ -362,6 +362,42 @@ async def test_a_comment_that_counts_no_more_is_gone_for_who_follows_the_branch_
             nursery.cancel_scope.cancel()
 
 
+@pytest.mark.extended
+async def test_answers_that_crossed_leave_in_the_dict_what_holds_though_one_node_stopped(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, bob, carol = nodes
+    with fail_after(240):
+        await share(alice, bob, carol)
+        await members_of(alice).grant("", id_text(bob.author.user), "admin")
+        made = await _comments_of(carol).write("repo:main", "BUY PILLS")
+        await together(alice, bob, carol)
+        offer = CommitId(BlockId(parse_id(made["offer"])))
+        of = {one.key: StatedComments(one.hub, one.author, _documents(one)) for one in (alice, bob)}
+
+        async def answer(node: Node, *accepts: bool) -> None:
+            for one in accepts:
+                _, ingested = node.author.write(
+                    node.replica.root_branch(_repo(node, "repo")), Answer(offer, one)
+                )
+                node.hub.announce(ingested)
+                await of[node.key].keep_level(_repo(node, "repo"))
+
+        async def stated() -> bool:
+            found = await _documents(bob).read_entries(DICT, "repo:main", [made["offer"]], STATED_COMMENTS)
+            return any(entry.values for entry in found.values())
+
+        await answer(alice, True)
+        await together(alice, bob, carol)
+        await of[bob.key].keep_level(_repo(bob, "repo"))
+        await answer(alice, False, True)  # puts the comment again
+        await answer(bob, False, True, False)  # and this holds: more follow each other
+        await together(alice, bob)
+        assert await stated()
+        await of[bob.key].keep_level(_repo(bob, "repo"))
+        assert not await stated()
+
+
 async def test_all_comments_are_listed_page_after_page(nodes: list[Node]) -> None:
     alice = nodes[0]
     comments = _comments_of(alice)
