@@ -385,6 +385,6 @@ def write(folder: Path, count: int = COMMITS) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) < 2:
-        sys.exit(__doc__)
+        sys.exit("usage: python examples/sample_exports.py FOLDER [COMMITS]")
     write(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else COMMITS)
     print(f"{sys.argv[1]}/ann and {sys.argv[1]}/ben are exports; {sys.argv[1]}/names.json says who is who")

@@ -19,8 +19,8 @@ BARE: Final = re.compile(r"\bbytes\b")
 CONTENTS: Final = {
     "associated", "block", "blocks", "body", "box", "boxes", "ciphertext", "content", "data", "encoded", "frame", "frames",
     "hidden_key", "items", "kept", "lanes", "link", "marks", "material", "message", "metadata", "nonce", "packed",
-    "payload", "place", "plaintext", "prefix", "prologue", "publication", "salt", "sealed",
-    "start", "symbols", "writers_boxes",
+    "payload", "place", "plaintext", "prefix", "prologue", "publication", "publications", "salt", "sealed",
+    "start", "statement", "symbols", "writers_boxes",
 }  # fmt: skip
 """Parameters and fields that hold contents: bytes whose meaning does not follow from their length, or that only a parser or
 a cipher gives a meaning to."""
@@ -37,7 +37,7 @@ MAKERS: Final = {
     "first_message", "link_checksum", "load_content", "load_kept_block",
     "load_kept_publications",
     "load_one_pending", "load_parts",
-    "load_pending", "load_publications", "load_unread", "mask",
+    "load_pending", "load_publications", "load_rejected_givers", "load_unread", "mask",
     "membership_place", "open", "decrypt_block", "encrypt",
     "open_object", "open_optional", "opening", "pack_symbols", "range_fingerprint", "read", "read_blocks",
     "read_body", "read_held", "read_message", "repo_place", "search_place", "search_text_place", "seal",

@@ -15,7 +15,7 @@ _AGREED: Final = ("repo_id", "branch_id", "author", "acks", "rank", "body_kind",
 """What every node that has a commit must state alike. Names are changed; sequence, position and arrival are a node's own.
 So are topic and size: who follows a branch by its link gets commits by another topic, and a body may be absent."""
 _AGREED_IF_TOLD: Final = ("feed_sequence", "source_author")
-"""The same of columns that older schemas lack, and of what the node could not open: null contradicts nothing."""
+"""The same of what the node could not open: null contradicts nothing."""
 
 _RANGES: Final = (
     ("sequence", 1, None),
@@ -28,7 +28,7 @@ _RANGES: Final = (
     ("received_at", 0, STATED_NUMBER_MAX),
     ("arrived_at", 0, STATED_NUMBER_MAX),
 )
-"""Columns of `commits` with the least and the largest number that can be. Null, of what an older schema lacks, can be."""
+"""Columns of `commits` with the least and the largest number that can be."""
 TIMESTAMPS: Final = {"time_utc": "time", "received_utc": "received_at", "arrived_utc": "arrived_at"}
 """Columns of timestamps, and the numbers that they say again."""
 FINDINGS_SCHEMA: Final = "kind string, branch_id binary, commit_id binary, nodes array<string>, detail string"
@@ -122,7 +122,7 @@ def row_findings(judged: DataFrame) -> DataFrame:
 
 
 def _wrong_timestamp(name: str, place: Column) -> Column:
-    """Find a timestamp that is not the number before it. Null says that there is none, as before schema 5."""
+    """Find a timestamp that is not the number before it."""
     number = F.col(TIMESTAMPS[name])
     is_wrong = F.unix_millis(name) != number
     stated = F.concat(F.lit(f"{name} is not "), number.cast("string"), F.lit(", in "), place)
@@ -206,7 +206,7 @@ def missing_causes(judged: DataFrame, commits: DataFrame) -> DataFrame:
 def wrong_positions(judged: DataFrame) -> DataFrame:
     """Find commits that a part puts before one which precedes them in the canonical order.
 
-    Positions of one watermark (before schema 3: of one part) are of one moment, and arrivals and voids change no two
+    Positions of one watermark are of one moment, and arrivals and voids change no two
     commits' order. Checkpoints do: branches that have any are left out.
     """
     moved = judged.where(F.col("body_kind") == "checkpoint").select("branch_id").distinct()

@@ -98,7 +98,7 @@ def _unknown_words(rows: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _wrong_files(files: DataFrame, own: DataFrame) -> DataFrame:
-    """Find commits that count other files than their export lists. Exports before schema 8 count none."""
+    """Find commits that count other files than their export lists."""
     listed = files.groupBy("node", "commit_id").agg(
         F.count("*").alias("listed"), F.coalesce(F.sum("size"), F.lit(0)).alias("listed_bytes")
     )

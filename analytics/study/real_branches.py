@@ -2,7 +2,7 @@
 
 Each node's export gives a delivery: the commits in the order in which they *arrived* there. A commit that had to wait for
 its causes stands where it came (`arrival`), and not where the node accepted it. So a log shows the disorder that the network
-made, whatever the node's clock did. Exports before schema 8 do not tell it: their logs are in causal order. A node that
+made, whatever the node's clock did. A node that
 lacks commits of a branch has no log of it.
 
 Feeds are those of authors; of imported commits, which one user signs, those of their authors where they came from.

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-PROGRAMS = sorted(path.name for path in EXAMPLES.glob("*.py") if path.name != "demo.py")
+PROGRAMS = [
+    pytest.param(name, marks=pytest.mark.slow) if name == "spark_notebook.py" else name  # it imports Spark
+    for name in sorted(path.name for path in EXAMPLES.glob("*.py") if path.name != "demo.py")
+]
 
 
 def _run(tmp_path: Path, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:

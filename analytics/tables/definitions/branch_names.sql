@@ -1,10 +1,10 @@
 -- Rows: branch
--- What each branch and its repo are called: now, or by the last commit where an export is older than schema 8. Every table
--- of branches has these names.
+-- What each branch and its repo are called: now, or by the last commit where no export tells that. Every table of branches
+-- has these names.
 --
 -- repo_id binary: its repo
 -- branch_id binary: the branch
--- repo_name string: the repo's name; null where no export tells it: with pseudonyms, or before schema 6
+-- repo_name string: the repo's name; null where no export tells it: with pseudonyms
 -- branch_name string: the branch's name; each repo has a `root`, and most a `main`
 WITH stated AS (
     -- Ids and names cannot be aggregated without sorting, so few rows are left before.

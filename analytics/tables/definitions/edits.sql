@@ -1,6 +1,5 @@
 -- Rows: branch and node
--- The edits by which a timeline came about. Every commit was inserted once when it was accepted. An export before schema 3
--- has no row.
+-- The edits by which a timeline came about. Every commit was inserted once when it was accepted.
 --
 -- branch_id binary: the branch
 -- node string: the node
@@ -22,14 +21,9 @@ WITH told AS (
         count(*) FILTER (WHERE kind = 'remove') AS removes
     FROM told
     GROUP BY branch_id, node
-), telling AS (
-    SELECT DISTINCT node
-    FROM exports
-    WHERE schema_version >= 3
 ), inserted AS (
     SELECT branch_id, node, count(*) AS commits
     FROM receipts
-    SEMI JOIN telling USING (node)
     GROUP BY branch_id, node
 ), counted AS (
     SELECT

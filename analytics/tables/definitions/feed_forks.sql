@@ -1,6 +1,6 @@
 -- Rows: branch and author with a feed place used twice
 -- An author who keeps one key in one place never uses a place twice. Void commits, and those without a place in the
--- order, count too: a fork is evidence. Exports before schema 3 do not tell places.
+-- order, count too: a fork is evidence.
 --
 -- branch_id binary: the branch
 -- author binary: the author

@@ -48,6 +48,7 @@ GIVES: Final[dict[str, set[str]]] = {
     "create_token": {"person"},
     "make_page_code": {"person"},
     "make_pairing_code": {"browser"},
+    "keep_browser": {"browser"},
     "change_setting": {"person"},
     "show_key_words": {"person"},
     "start_backup": {"person"},
@@ -180,7 +181,7 @@ def test_what_lets_others_in_is_written_down_with_the_token() -> None:
     kept = {one.name for one in ENDPOINTS if one.makes is not None}
     admits = {"member", "asker", "follower", "carrier", "account at the relay", "device", "person", "browser"}
     lasting = {name for name, roles in GIVES.items() if roles & admits}
-    of_the_machine = {"make_page_code", "change_setting", "show_key_words", "start_backup"}
+    of_the_machine = {"make_page_code", "keep_browser", "change_setting", "show_key_words", "start_backup"}
     others = {
         "join_as_device",  # the other person's device list has it
         "sync_devices",  # hands on to devices that are there

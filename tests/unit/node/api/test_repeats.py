@@ -126,6 +126,7 @@ def test_every_write_takes_a_key_but_uploads_streams_codes_presences_and_what_is
         "add_file",
         "add_files",
         "declare_json_index",
+        "keep_browser",
         "read_bundle",
         "stream_posts",
         "tell_presence",
