@@ -20,7 +20,7 @@ from node.ingest.publication_reading import (
 )
 from protocol.codec import encode
 from protocol.crypto import hashing
-from protocol.crypto.keys import BlockKey, ReadKey
+from protocol.crypto.keys import BlockKey, ConvergenceSecret, ReadKey
 from protocol.formats.block import _chacha20
 from protocol.formats.commit import Content, Links, lipmaa
 from protocol.formats.content import Post
@@ -84,20 +84,28 @@ def _compare(keys: OpeningKeys, data: bytes) -> str:
     return ""
 
 
-def honest_commit(body_id: BlockId | None = None) -> bytes:
-    """The plaintext of a commit that the reader takes."""
+def honest_commit(
+    body_id: BlockId | None = None,
+    links: object = Links(),
+    **changes: object,  # a value
+) -> bytes:
+    """The plaintext of a commit that the reader takes, but for these fields of its content."""
     body = (_REFERENCE.object_id if body_id is None else body_id, _REFERENCE.key)
     content = Content(_AUTHOR, _BRANCH, _EPOCH.epoch_id, True, True, 1, None, (), 0, _METADATA, _REFERENCE)
-    fields = [getattr(content, name) for name in Content.__struct_fields__]
-    fields[Content.__struct_fields__.index("body")] = body
-    return encode(["commit2", Links(), fields, _SIGNATURE])
+    fields = {name: getattr(content, name) for name in Content.__struct_fields__} | {"body": body} | changes
+    return encode(["commit2", links, list(fields.values()), _SIGNATURE])
 
 
 def publish(
-    plaintext: bytes, clear: bytes | None = None, body: bytes | None = None, *, is_bare: bool = False
+    plaintext: bytes,
+    clear: bytes | None = None,
+    body: bytes | None = None,
+    *,
+    is_bare: bool = False,
+    convergence: ConvergenceSecret = CONVERGENCE,
 ) -> bytes:
     """The encoding of a publication of any plaintext; `clear` has the acks, the rank and the mark of its block, encoded."""
-    key = hashing.block_key(CONVERGENCE, plaintext)
+    key = hashing.block_key(convergence, plaintext)
     if clear is None:
         clear = encode([]) + encode(0) + encode(MARK)
     block = b"\x96" + encode("block2") + encode([]) + clear + encode(_chacha20(key, plaintext))
