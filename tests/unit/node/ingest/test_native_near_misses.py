@@ -72,7 +72,9 @@ _MISSES: Final = {
     "text with a long header": _tangles(Raw(b"\xd9\x01a")),
     "flag that is a number": publish(honest_commit(by_writer=Raw(b"\x01"))),
     "flag that is nil": publish(honest_commit(whole=Raw(b"\xc0"))),
-    "no place in the feed": publish(honest_commit(feed_sequence=0, feed_previous=_ID)),
+    "no place in the feed": publish(
+        honest_commit(links=[[], [], [], [], _ID], feed_sequence=0, feed_previous=_ID)
+    ),
     "first with a commit before": publish(honest_commit(feed_previous=_ID)),
     "second without one": publish(honest_commit(feed_sequence=2)),
     "skip link where none is": publish(honest_commit(links=[[], [], [], [], _ID])),
