@@ -99,6 +99,7 @@ def test_what_a_sentence_means_has_its_values_and_no_others() -> None:
         assert set(re.findall(r"\{(\d)\*?\}", meant)) <= set(re.findall(r"\{(\d)\}", english)), english
 
 
+@pytest.mark.slow
 def test_refusals_that_people_meet_are_said_in_german() -> None:
     speaker = Speaker(TABLE)
     english = [one for one in _refusals() if speaker(one) == one and not FOR_PROGRAMS.search(one)]
