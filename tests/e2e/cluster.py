@@ -7,7 +7,6 @@ same, which others know it by.
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from node.runtime.errors import ServiceError
 from ravel import Client, connect
 from tests.support.answers import CheckedHttpClient
 from tests.support.machine import patience
-from tests.support.processes import HELD, RAVEL, RavelProcess, run_command
+from tests.support.processes import RAVEL, RavelProcess, run_command
 
 POLL_SECONDS = 0.02
 STOP_SECONDS = 10.0
@@ -148,10 +147,6 @@ class Peer:
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait()
-        log = self.home / "daemon.log"
-        if sys.exception() is None and log.exists():
-            held = [line for line in log.read_text(errors="replace").splitlines() if line.startswith(HELD)]
-            assert not held, "\n".join(held)
 
 
 @contextmanager

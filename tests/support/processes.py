@@ -11,27 +11,21 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-import trio
 import typer.main
-from trio.lowlevel import Task
 from typer.core import TyperGroup
 
 from node.cli.main import app, main
-from tests.support.loop_watch import STEP_SECONDS, LoopWatch, innermost
-from tests.support.machine import patience
 
 RAVEL: Final = [sys.executable, "-P", "-m", "node.cli.main"]
 """The command in an interpreter of its own."""
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
-HELD: Final = "the event loop was held"
-"""Beginning of a line that a forked daemon writes to its errors where one turn of a task took too long."""
 _COMMANDS: Final = typer.main.get_command(app)
 """The top level, whose commands each process would else import anew."""
 assert isinstance(_COMMANDS, TyperGroup)
@@ -54,9 +48,7 @@ class RavelProcess:
         told = {**os.environ, **environment}
         argv = ["ravel", *(os.fsdecode(argument) for argument in arguments)]
         streams = (str(stdin), str(output), str(errors))
-        self._process: BaseProcess = _context().Process(
-            target=_run, args=(argv, told, os.getcwd(), streams, patience(STEP_SECONDS))
-        )
+        self._process: BaseProcess = _context().Process(target=_run, args=(argv, told, os.getcwd(), streams))
         self._process.start()
         assert self._process.pid is not None
         self.pid: Final = self._process.pid
@@ -121,13 +113,7 @@ def _context() -> ForkServerContext:
     return context
 
 
-def _run(
-    argv: list[str],
-    environment: Mapping[str, str],
-    folder: str,
-    streams: tuple[str, str, str],
-    step_seconds: float,
-) -> None:
+def _run(argv: list[str], environment: Mapping[str, str], folder: str, streams: tuple[str, str, str]) -> None:
     """In the new process: be `ravel` with these arguments."""
     flags = (os.O_RDONLY, *[os.O_WRONLY | os.O_CREAT | os.O_APPEND] * 2)
     for number, (path, flag) in enumerate(zip(streams, flags, strict=True)):
@@ -144,17 +130,8 @@ def _run(
     os.chdir(folder)
     sys.argv = argv
     vars(typer.main)["get_command"] = lambda _app: _COMMANDS
-    if "run" in argv:
-        vars(trio)["run"] = partial(
-            trio.run, instruments=[LoopWatch(partial(_tell_of_long_turn, step_seconds))]
-        )
     try:
         main()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-
-
-def _tell_of_long_turn(seconds_max: float, task: Task, seconds: float) -> None:
-    if seconds > seconds_max and task.name != "node.daemon._serve":  # its start may take as long as it likes
-        print(f"{HELD} for {1000 * seconds:.0f} ms by {task.name}, now at {innermost(task)}", file=sys.stderr)
