@@ -3,6 +3,7 @@
 from base64 import b64decode
 from pathlib import Path
 
+import pytest
 from pycrdt import Doc, Text
 
 from protocol.formats.yjs_updates import read_vector
@@ -16,9 +17,8 @@ from tests.e2e.page_steps import press_with as _press_with
 from tests.e2e.page_steps import says as _says
 from tests.e2e.page_steps import submit as _submit
 from tests.e2e.page_steps import tab_to as _tab_to
-from tests.e2e.test_page_journeys import pytestmark
 
-__all__ = ["pytestmark"]
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
 INSIDE = "document.getElementById('text-editor')?.shadowRoot"
 SHOWN = f"""(() => {{
   const content = {INSIDE}?.querySelector('.cm-content')?.cloneNode(true);
@@ -394,7 +394,7 @@ def test_a_text_that_one_may_no_more_change_takes_no_keys(tmp_path: Path, page: 
         _edit(page)
         page.type("Before.")
         page.until(_is_saved())
-        editable = f"{INSIDE}.querySelector('.cm-content').contentEditable"
+        editable = f"{INSIDE}?.querySelector('.cm-content')?.contentEditable"
         assert page.evaluate(editable) == "true"
         alice.client.remove_member(repo, user)
         page.until(_is_standing("read"), 60)

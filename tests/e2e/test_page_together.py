@@ -25,9 +25,8 @@ from tests.e2e.page_steps import (
     tab_to,
     write_by_keys,
 )
-from tests.e2e.test_page_journeys import pytestmark
 
-__all__ = ["pytestmark"]
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 
 @pytest.fixture(scope="module")

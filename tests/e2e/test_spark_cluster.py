@@ -124,7 +124,7 @@ def test_by_spark_submit_with_an_object_store_and_nothing_shared_the_tables_are_
         )
         assert done.returncode == 0, done.stderr
         _copy(store, "s3://ravel/out", str(theirs))
-    told = json.loads(done.stdout)
+    told = json.loads(done.stdout[done.stdout.index("{") :])  # spark-submit puts both streams into one
     assert (told["mismatches"], told["report"]) == (0, "s3://ravel/out/report.html")
     gets = re.findall(r"GET /ravel/export/(\S+\.parquet)", (tmp_path / "server.log").read_text())
     assert len(gets) == len(set(gets)) > 0, "a part is fetched once, however often it is read"

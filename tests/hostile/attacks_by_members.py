@@ -136,7 +136,7 @@ async def huge_posts_on_the_root_topic(mallory: Attacker) -> None:
 @attack(
     Role.READER,
     stores={"pending": 30, "pending_publications": 30, "pending_causes": 30},
-    work=Work(signatures=60, opened=60, statements=900),
+    work=Work(signatures=60, opened=60, statements=1100),
 )
 async def keys_that_wait(mallory: Attacker) -> None:
     """What a member who is no admin says of secrets, and what waits, is opened once and not at every change."""

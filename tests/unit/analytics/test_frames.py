@@ -139,7 +139,7 @@ def test_every_figure_of_every_kind_is_that_of_an_analysis(kind: str, export: Pa
     order = figures.order(commits, further["voids"])
     with Counted([read_export(export)], tmp_path / "out") as counted:
         counted.catalog.write(name for name in TABLES if name not in FIRST)
-        for number, name in enumerate(TABLES):
+        for number, name in enumerate(figures.FIGURES):
             written = pq.read_table(tmp_path / "out" / "tables" / name)
             # Commits as exported are ordered first, which takes time: a few figures will do.
             found = figures.table(name, commits if name in OF_NODES or number % 5 == 0 else order, **further)
@@ -166,7 +166,9 @@ def test_kinds_agree_row_by_row_on_whatever_is_exported(
         for order in orders.values():
             assert _rows(order) == _rows(orders["pyarrow"])
         commits, further = given_as["pyarrow"]
-        for table in data.draw(st.lists(st.sampled_from([*TABLES]), unique=True, min_size=4, max_size=6)):
+        for table in data.draw(
+            st.lists(st.sampled_from(figures.FIGURES), unique=True, min_size=4, max_size=6)
+        ):
             expected = _rows(figures.table(table, commits, **further))
             kind = data.draw(st.sampled_from([*KINDS]))
             is_ordered = table not in OF_NODES and data.draw(st.booleans())
@@ -195,14 +197,14 @@ def test_every_figure_is_the_same_by_spark(spark: SparkSession, export: Path, tm
         spark,
         {
             name: figures.table(name, commits if name in {*OF_NODES, "heads"} else order, **given)
-            for name in TABLES
+            for name in figures.FIGURES
         },
     )
     placed: Any = order.toArrow()
     order.unpersist()
     ours, more = read.table("commits").arrow(), _further(read, "pyarrow")
     assert _rows(placed) == _rows(figures.order(ours, more["voids"]))
-    for name in TABLES:
+    for name in figures.FIGURES:
         expected = figures.table(name, ours, **more)
         assert _rows(found[name]) == _rows(expected), name
         assert _types(found[name]) == _types(expected), name
