@@ -6,11 +6,12 @@ import os
 import select
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 from tests.e2e.browser import CHROMIUM, CTRL, Browser, JsonObject
+from tests.support.machine import patience
 
 _ANSWER_SECONDS: Final = 60.0
 _OPTIONS: Final = (
@@ -168,6 +169,10 @@ def chromium(folder: Path, *options: str) -> Iterator[Chromium]:
     try:
         yield Chromium(process, commands, answers)
     finally:
+        # Killed, it loses what pages have stored in the last seconds.
+        with suppress(OSError, subprocess.TimeoutExpired):
+            os.write(commands, json.dumps({"id": 0, "method": "Browser.close"}).encode() + b"\0")
+            process.wait(patience(5))
         process.kill()
         process.wait()
         os.close(commands)
