@@ -180,6 +180,7 @@ async def test_who_signs_on_a_connection_owns_the_peer_and_devices_are_their_per
     assert owners.called(PEER)["owner"] == {**owner, "name": "Alice", "device": "laptop", "mine": True}
 
 
+@pytest.mark.slow
 def test_of_too_many_owners_the_oldest_is_forgotten(alice: Node) -> None:
     owners, repo_id = alice.hub.owners, alice.repo().repo_id
     for number in range(PEER_USERS_MAX + 1):
