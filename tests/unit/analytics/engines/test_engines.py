@@ -22,7 +22,7 @@ def _rows(out: Path, name: str) -> tuple[list[str], list[tuple[str, str]]]:
     return sorted(map(repr, table.to_pylist())), [(field.name, str(field.type)) for field in table.schema]
 
 
-@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=2, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(exports())
 def test_both_engines_agree_row_by_row_on_whatever_is_exported(
     spark: SparkSession, told: list[dict[str, Any]]
