@@ -19,4 +19,4 @@ PYTHON
 echo "$oldest"
 "$folder/venv/bin/pip" --quiet --disable-pip-version-check install $oldest ./clients/python
 "$folder/venv/bin/python" examples/sample_exports.py "$folder/sample" 600
-"$folder/venv/bin/python" .ci/oldest.py "$folder/sample" tests/unit/analytics/reading/golden/schema-8
+"$folder/venv/bin/python" .ci/oldest.py "$folder/sample" tests/unit/analytics/reading/golden/schema-1

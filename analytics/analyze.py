@@ -180,7 +180,7 @@ def _start_spark(
     if check is not None:
         try:
             exports = engine.check(check)
-        except BaseException:
+        except BaseException:  # an interrupt too: else the session that was started stays
             engine.close()
             raise
     return engine, exports

@@ -40,7 +40,7 @@ Progress = Callable[[str], None]
 _steps: Final = ["the start"]
 """What progress has told: the last is where a job failed. A process runs one command."""
 _waiting: Final[list[list[str]]] = []
-"""What is printed once results are at their URL, where they go to one."""
+"""Lines to print once results are at their URL; empty where they go to a folder."""
 
 
 def guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
@@ -58,7 +58,7 @@ def guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
 
 
 def _guarded_at_url(options: argparse.Namespace, work: Callable[[], int]) -> int:
-    """Make results in a folder that does not stay. What is to be printed waits until they are at their URL."""
+    """Make results in a temporary folder, copy them to their URL, and print only then."""
     with tempfile.TemporaryDirectory(prefix="ravel-results-") as made:
         options.out = Path(made)
         _waiting.append([])

@@ -47,7 +47,7 @@ _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 
 _NO_CONF: Final[Mapping[str, str]] = MappingProxyType({})
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
-"""What `spark-submit` leaves in the environment of its Python: its JVM is running, with the user's settings."""
+"""Variable that `spark-submit` sets for its Python: its JVM is running, with the user's settings."""
 _LOCAL: Final = "local[*]"
 
 _FOR_FEW_ROWS: Final = {
@@ -168,7 +168,7 @@ def runs_here(
 
 
 def _given_settings(conf: Mapping[str, str]) -> Mapping[str, str]:
-    """Return what the user has set, whichever way."""
+    """Return the user's settings: by spark-submit or spark-defaults.conf, and those of `conf` before them."""
     if _SUBMITTED not in os.environ:
         return _defaults() | dict(conf)
     SparkContext._ensure_initialized()  # the JVM that spark-submit started has all settings

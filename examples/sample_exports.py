@@ -30,7 +30,7 @@ PEOPLE: Final = {
     "ann": 30, "ben": 25, "cleo": 18, "dora": 14, "eve": 10, "finn": 8, "gus": 6, "hana": 5, "ivo": 4, "jun": 3, "kim": 2,
     "mallory": 2,
 }  # fmt: skip
-"""How much each of them writes."""
+"""Share of each person in all that is written."""
 NODES: Final = ("ann", "ben")
 _BRANCHES: Final = {"main": 70, "ideas": 20, "hall": 10}
 _DAY: Final = 86_400_000

@@ -12,10 +12,10 @@ from pyspark.sql import functions as F
 from analytics.reading.limits import STATED_NUMBER_MAX
 
 _AGREED: Final = ("repo_id", "branch_id", "author", "acks", "rank", "body_kind", "time")
-"""What every node that has a commit must state alike. Names are changed; sequence, position and arrival are a node's own.
+"""Columns that every node states alike of a commit. Names are changed; sequence, position and arrival are a node's own.
 So are topic and size: who follows a branch by its link gets commits by another topic, and a body may be absent."""
 _AGREED_IF_TOLD: Final = ("feed_sequence", "source_author")
-"""The same of what the node could not open: null contradicts nothing."""
+"""Columns that nodes state alike where they could open the commit: null contradicts nothing."""
 
 _RANGES: Final = (
     ("sequence", 1, None),

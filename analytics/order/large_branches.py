@@ -39,8 +39,8 @@ from analytics.reading.export_reader import local_rows
 _log: Final = logging.getLogger("ravel.analytics")
 
 SHAPES_SCHEMA: Final = "acks_count bigint, acked_at array<bigint>, causes_from bigint, causes_until bigint"
-"""Of what has a place: how many commits it acks; the times of those that ack it; and of merges, from when until when what
-they ack was written, null if nothing of it has a place."""
+"""Shape of a commit with a place: how many commits it acks; the times of those that ack it; and of merges, from when until
+when what they ack was written, null if nothing of it has a place."""
 SHAPES: Final = tuple(column.split()[0] for column in SHAPES_SCHEMA.split(", "))
 _NAMED_MAX: Final = 4
 """Giants that an error names."""

@@ -32,7 +32,7 @@ OUTSIDE_KIND: Final = pa.struct(
         ("is_merge", pa.bool_()),
     ]
 )
-"""The same as a column of Arrow."""
+"""Arrow type of a column of these fields."""
 _ROWS_PER_BATCH: Final = 50_000
 _KEY: Final = ["tangle", "commit_id"]
 

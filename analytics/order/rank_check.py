@@ -47,7 +47,7 @@ _FIELDS: Final[Mapping[str, pa.DataType]] = {
     "elsewhere": pa.list_(pa.binary()),
 }
 CHECKED_KIND: Final = pa.struct([*_FIELDS.items()])
-"""The same as a column of Arrow."""
+"""Arrow type of a column of these fields."""
 _ROWS_PER_BATCH: Final = 50_000
 BROADCAST_COUNT_MAX: Final = 500_000
 """Acks from elsewhere that every task gets: some 50 MB. If there are more, commits go to them instead."""

@@ -29,12 +29,12 @@ from ravel.exports.tables import fit_rows
 PARTS_SCHEMA: Final = "url string, name string, rows bigint, size bigint, blake3 string"
 _ROW_SCHEMA: Final = "file_path string, row bigint"
 _SLICES_PER_CORE: Final = 4
-"""Of the parts that are checked: some take longer than others."""
+"""Slices of parts for each core: some parts take longer to check than others."""
 _BATCH_ROWS: Final = 50_000
 
 
 class _Checked(NamedTuple):
-    """What a task says of a part."""
+    """Answer of a task that checked a part."""
 
     number: int
     counted: Mapping[str, int]

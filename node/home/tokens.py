@@ -42,7 +42,7 @@ _RARE: Final = frozenset({"origins", "made", "revoked_at"})
 
 
 Kind = Literal["app", "page", "kept", "browser"]
-"""Whose a token is: an app's, a page's on this machine, a browser's there that stays signed in, or one's of another."""
+"""Holder of a token: an app; a page on this machine; a browser there that stays signed in; a browser of another machine."""
 OF_BROWSERS: Final[tuple[Kind, ...]] = ("kept", "browser")
 """Kinds of tokens that people know by the names of browsers."""
 

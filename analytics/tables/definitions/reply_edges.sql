@@ -1,6 +1,6 @@
 -- Rows: author, author whom they answer, kind of tangle, repo and month
--- Edges of the graph of answers; its nodes are `reply_nodes`. networkx and Gephi read it as it is; for
--- GraphFrames rename `source` to `src` and `target` to `dst`. Edits, deletions and what is done of members are no answers.
+-- Edges of the graph of answers; its nodes are `reply_nodes`. networkx and Gephi read it as it is. For
+-- GraphFrames rename `source` to `src` and `target` to `dst`. Edits, deletions and operations on members are no answers.
 -- Of: tangles
 --
 -- source binary: who answers, as in `feeds`

@@ -4,8 +4,8 @@ Credentials are in the environment, where the driver finds them, or all its opti
 protocol is). The manifest is fetched first: the parts that it lists are kept for a while after newer ones have replaced
 them, so what is brought here is one moment of the export.
 
-Parts never change, so they are kept by their checksum, in `ravel/parts` of the user's cache. What nothing has read for a
-month goes. Whoever reads a part brings it: a notebook, an analysis, a task of Spark on another machine.
+Parts never change, so they are kept by their checksum, in `ravel/parts` of the user's cache. A part that
+nothing has read for a month is deleted. Each notebook, analysis or task of Spark brings the parts that it reads.
 """
 
 import os

@@ -101,7 +101,7 @@ class RavelSource(DataSource):
 
 
 class _FilteringSource(RavelSource):
-    """The same, which takes filters."""
+    """Source that also takes filters, which Spark pushes down from 4.1 on."""
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return _FilteringReader(_Read(self._url, self._table, tuple(schema.names)))
@@ -109,7 +109,7 @@ class _FilteringSource(RavelSource):
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What of an export is read."""
+    """Table and columns of an export that are read."""
 
     url: str
     table: str
