@@ -39,7 +39,7 @@ _Comment = tuple[BranchId, UserId, BranchId]
 
 
 class _Wanted(NamedTuple):
-    """What is to stand of an offer, and of what that was found: by any of it, the dict may have been written meanwhile."""
+    """The value that is to stand of an offer, and what it was found by: the dict may have been written meanwhile."""
 
     value: str | None
     answers: tuple[CommitId, ...]

@@ -95,7 +95,8 @@ def test_everything_to_press_has_44_pixels_on_a_phone(tmp_path: Path, page: Brow
         page.until("document.querySelectorAll('#found li').length > 5")
         small["palette"] = page.evaluate(_SMALL)
         page.press("Escape", 27)
-        page.evaluate("sessionStorage.clear(); location.reload()")
+        page.evaluate("sessionStorage.clear()")
+        page.reload()
         page.until("document.getElementById('login')")
         small["login"] = page.evaluate(_SMALL)
         assert "\n".join(f"{view}: {one}" for view, found in small.items() for one in found) == ""
