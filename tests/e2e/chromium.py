@@ -68,13 +68,11 @@ class Chromium(Browser):
         self.until("document.readyState === 'complete'")
 
     def reload(self) -> None:
-        loads = self._loads()
+        known = len(self.events)
         self.call("Page.reload")
-        while self._loads() == loads:
+        while not any(event.get("method") == "Page.loadEventFired" for event in self.events[known:]):
+            known = len(self.events)
             self.events.append(self._receive())
-
-    def _loads(self) -> int:
-        return sum(event.get("method") == "Page.loadEventFired" for event in self.events)
 
     def press(self, key: str, code: int, text: str = "", modifiers: int = 0) -> None:
         for kind in ("rawKeyDown" if modifiers else "keyDown", "keyUp"):
@@ -125,7 +123,8 @@ class Chromium(Browser):
         found = []
         for event in self.events:
             if event.get("method") == "Runtime.exceptionThrown":
-                found.append(str(event["params"]["exceptionDetails"]))
+                details = event["params"]["exceptionDetails"]
+                found.append(str(details.get("exception", details).get("description", details)))
             if event.get("method") == "Log.entryAdded" and event["params"]["entry"]["level"] == "error":
                 found.append(str(event["params"]["entry"]["text"]))
         return found
