@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from node.runtime.errors import ERROR_KINDS
-from tests.e2e.cluster import JsonObject, digest, peers, run_ravel
+from tests.e2e.cluster import JsonObject, digest, peers, run_ravel, until
+from tests.support.machine import patience
 from tests.support.processes import RAVEL
 
 pytestmark = pytest.mark.slow
@@ -37,13 +38,19 @@ def test_a_repo_goes_by_a_file_to_a_member_who_never_met_its_author(tmp_path: Pa
 
         done = run_ravel(bob, "bundle", "read", str(whole), code=_code("not_found"))
         assert "repo join LINK" in done.stderr
-        bob.client.join_repo(link)
+        joining = subprocess.Popen(
+            [*RAVEL, "--home", str(bob.home), "repo", "join", link], stdout=subprocess.DEVNULL
+        )
+        until(
+            lambda: bool(bob.client.list_repos()["repos"]), "the repo is here, and its members are waited for"
+        )
         part.write_bytes(whole.read_bytes()[: written["size"] * 2 // 3])
         done = run_ravel(bob, "bundle", "read", str(part), code=_code("interrupted"))
         assert "came to be here" in done.stderr
         read: JsonObject = json.loads(run_ravel(bob, "bundle", "read", str(whole), "--json").stdout)
         assert 0 < read["taken"] < read["commits"] == written["commits"]
         assert digest(bob, "main") == expected
+        assert joining.wait(patience(30)) == 0
         assert "Took 0 new commits" in run_ravel(bob, "bundle", "read", str(whole)).stdout
 
         pipe, folder = tmp_path / "pipe", tmp_path / "folder"
