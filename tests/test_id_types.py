@@ -19,7 +19,7 @@ BARE: Final = re.compile(r"\bbytes\b")
 CONTENTS: Final = {
     "associated", "block", "blocks", "body", "box", "boxes", "ciphertext", "content", "data", "encoded", "frame", "frames",
     "hidden_key", "items", "kept", "lanes", "link", "marks", "material", "message", "metadata", "nonce", "packed",
-    "payload", "place", "plaintext", "prefix", "prologue", "publication", "publications", "salt", "sealed",
+    "payload", "place", "plaintext", "prefix", "prologue", "publication", "salt", "sealed",
     "start", "statement", "symbols", "writers_boxes",
 }  # fmt: skip
 """Parameters and fields that hold contents: bytes whose meaning does not follow from their length, or that only a parser or

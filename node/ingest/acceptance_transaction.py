@@ -61,7 +61,7 @@ from storage.commits.pending_release import (
     load_arrivals,
     pop_released,
 )
-from storage.commits.rejected_givers import keep_rejected_givers
+from storage.commits.rejected_givers import RejectedGiver, keep_rejected_givers
 from storage.engine.errors import StorageError
 from storage.engine.id_keys import id_key, id_keys
 from storage.repos.epochs import Epoch, Topic
@@ -359,7 +359,8 @@ class Acceptance:
                 self._rejected.add(commit.commit_id)
                 round_.rejected.append(verdict)
                 if gives_keys:  # they are taken whatever becomes of it
-                    round_.givers.setdefault(kept_under, {})[commit.commit_id] = opened.publication.encoded
+                    giver = _name_giver(membership, commit, opened.publication.encoded)
+                    round_.givers.setdefault(kept_under, {})[commit.commit_id] = giver
 
     def _note_author(self, repo: Repo, author: UserId, said_ms: int) -> None:
         """Note what a commit that a peer has brought says by its author and its time."""
@@ -402,8 +403,8 @@ class Acceptance:
         is_root = any(one.facts.is_root_branch for one in round_.new)
         self.ingested.is_about_repos |= is_root or bool(round_.waiting) or bool(round_.givers)
         self._keep_waiting(connection, round_)
-        for root_num, publications in round_.givers.items():
-            keep_rejected_givers(self._replica.database, connection, root_num, publications)
+        for root_num, givers in round_.givers.items():
+            keep_rejected_givers(self._replica.database, connection, root_num, givers)
         kept_under = self.tables.roots.get(self.tables.repos[round_.topic.repo_num].repo_id)
         if kept_under is not None:  # else who made the link said what to hold against commits
             keep_rejections(self._replica.database, connection, kept_under.num, round_.rejected)
@@ -524,6 +525,13 @@ class Acceptance:
                 pass
 
 
+def _name_giver(membership: Membership, commit: Commit, encoded: bytes) -> RejectedGiver:
+    """Return a rejected commit that gives keys with its author, if a credential of that counts."""
+    author, now = commit.content.author, membership.now()
+    has_credential = any(map(now.counts, membership.operations.grants_of(author)))
+    return RejectedGiver(author if has_credential else None, commit.content.by_writer, encoded)
+
+
 def _find_awaited(commit: Commit) -> list[bytes]:
     """Return the commits that a commit may have waited for."""
     place = commit.place(GROUP)
@@ -550,8 +558,8 @@ class _Round:
     rejected: list[Rejected]
     new: list[_Judged] = field(default_factory=list)
     waiting: list[PendingPublication] = field(default_factory=list)
-    givers: dict[int, dict[CommitId, bytes]] = field(default_factory=dict)
-    """Publications of rejected commits that give keys, by the number of their root branch."""
+    givers: dict[int, dict[CommitId, RejectedGiver]] = field(default_factory=dict)
+    """Rejected commits that give keys, by the number of their root branch."""
     tables: Tables | None = None
     known: dict[tuple[EpochId, BranchId], PlacedFacts] = field(default_factory=dict)
     """By epoch and branch, as these tables have them: what the rules need to know."""

@@ -473,7 +473,7 @@ CLAIMS_LOOKED_AT: Final = 64
 """Commits with claims that were left out, of writers' topics and of others each, that are looked at again at a time."""
 KEY_GIVERS_SIZE_MAX: Final = 32 * MIB
 """Bytes of commits that give keys and were not accepted: of those that wait, in memory until their keys are taken, a few
-batches; of a repo's rejected ones, in the store."""
+batches; of a repo's rejected ones, in the store, shared among members (`storage.commits.rejected_givers`)."""
 BOXES_TRIED_MAX: Final = 65_536
 """Boxes of one author that are tried in vain since the daemon's start: four seconds of the processor, and the most that
 eight inits can have."""
@@ -482,8 +482,8 @@ UNREAD_SENT_MAX: Final = 1000
 TANGLE_PENDING_COUNT_MAX: Final = 10_000
 """Commits that a tangle in memory sets aside until what they follow has come; as many as wait in a branch's store."""
 REJECTION_COUNT_MAX: Final = 10_000
-"""Rejections remembered per branch, and rejected commits kept that give keys; the oldest are forgotten first. Each of these
-is read again after a restart: two seconds for all."""
+"""Rejections remembered per branch, of which the oldest are forgotten first; and rejected commits kept that give keys. These
+are read again after a restart: two seconds for all."""
 
 # --- blocks and bodies that are fetched ---
 FETCH_TIMEOUT_SECONDS: Final = 60.0

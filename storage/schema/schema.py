@@ -451,6 +451,7 @@ rejected_givers = Table(
     Column("num", NUM, primary_key=True),
     Column("branch_num", NUM, nullable=False),
     Column("commit_id", Bytes(32), nullable=False, unique=True),
+    Column("payer", Bytes(), nullable=False),  # whose share of the room it takes
     Column("size", BigInteger, nullable=False),  # bytes of the publication
     Column("publication", Bytes(), nullable=False),
     Index("rejected_givers_branch", "branch_num"),

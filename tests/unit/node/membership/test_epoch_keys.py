@@ -237,13 +237,19 @@ def restart(person: Person) -> None:
     person.keys = KeyTaker(person.replica, person.author)
 
 
-def reject(target: Person, by: Person, made: EpochStarting) -> EpochId:
-    """Give somebody an init that is rejected at once, whichever keys are held, since what it acks is; the epoch's id."""
+def refuse_one(target: Person, by: Person) -> tuple[CommitId, int]:
+    """Give somebody a commit that is rejected; its id, and the rank of what acks it."""
     operations = target.replica.membership(target.repo.repo_id).operations
     rank = 1 + max(operations.place(operations[one])[0] for one in target.heads)
-    before, wrong = by.says(BranchRoot(), *target.heads, seed=STRANGER, rank=rank)
-    commit_id, encoded = by.says(made.body, before, blocks=made.blocks, rank=rank + 1)
-    target.receive(wrong)
+    commit_id, encoded = by.says(BranchRoot(), *target.heads, seed=STRANGER, rank=rank)
+    target.receive(encoded)
+    return commit_id, rank + 1
+
+
+def reject(target: Person, by: Person, made: EpochStarting) -> EpochId:
+    """Give somebody an init that is rejected at once, whichever keys are held, since what it acks is; the epoch's id."""
+    wrong, rank = refuse_one(target, by)
+    commit_id, encoded = by.says(made.body, wrong, blocks=made.blocks, rank=rank)
     assert [one.code for one in target.receive(encoded).rejected] == ["rejected_cause"]
     return EpochId(commit_id)
 
@@ -302,31 +308,55 @@ def test_a_restart_forgets_no_key_that_a_rejected_commit_gives(
     assert [one.key for one in bob.claims(epoch_id)] == [made.epoch.key]
 
 
-@pytest.mark.parametrize("bound", ["KEY_GIVERS_SIZE_MAX", "REJECTION_COUNT_MAX"])
-def test_rejected_commits_that_give_no_more_are_forgotten_and_others_beyond_the_bounds(
-    people: list[Person], monkeypatch: pytest.MonkeyPatch, bound: str
-) -> None:
+def test_rejected_commits_that_give_no_more_are_forgotten(people: list[Person]) -> None:
     alice, bob, carol = people
     before = bob.heads
     operations = bob.replica.membership(bob.repo.repo_id).operations
     rank = 1 + max(operations.place(operations[one])[0] for one in before)
     alice.author.start_epoch(alice.repo)
     statement = epoch_statement(alice.epochs[-1])
-
-    def kept() -> list[CommitId]:
-        with bob.replica.database.read() as connection:
-            return rejected_givers.list_rejected_givers(connection, bob.root.num)
-
     for_others = make_epoch_hand(alice.epoch, statement, [(carol.user, False)])
     bob.receive(carol.says(for_others, *before, seed=STRANGER, rank=rank)[1])
-    assert len(kept()) == 1
+    assert len(kept_of_rejected(bob)) == 1
     for _ in range(2):
         bob.take()
-    assert not kept()
-    said = [carol.says(EpochOpen((unknown(one),)), *before, seed=made_up(one), rank=rank) for one in range(3)]
-    monkeypatch.setattr(rejected_givers, bound, 2 if bound == "REJECTION_COUNT_MAX" else 2 * len(said[0][1]))
-    bob.receive(*(encoded for _, encoded in said))
-    assert kept() == [commit_id for commit_id, _ in said[1:]]
+    assert not kept_of_rejected(bob)
+
+
+def kept_of_rejected(person: Person) -> list[CommitId]:
+    """List the rejected commits that somebody has kept since they give keys."""
+    with person.replica.database.read() as connection:
+        return rejected_givers.list_rejected_givers(connection, person.root.num)
+
+
+@pytest.mark.parametrize("is_flooded_first", [True, False])
+@pytest.mark.parametrize("authors", [1, 4], ids=["one", "many"])
+def test_a_flood_of_rejected_commits_pushes_out_no_members_key(
+    people: list[Person], monkeypatch: pytest.MonkeyPatch, authors: int, *, is_flooded_first: bool
+) -> None:
+    """Nor that of who was excluded, which elsewhere may not count."""
+    monkeypatch.setattr(rejected_givers, "REJECTION_COUNT_MAX", 6)
+    alice, bob, carol = people
+    with open_people(bob.replica.database.folder / "more", "dave") as (dave,):
+        alice.grant(dave)
+        alice.remove(dave)
+        bob.hear(alice)
+        wrong, rank = refuse_one(bob, carol)
+        given = [unknown(number) for number in range(2)]
+        honest = [
+            carol.says(EpochOpen((one,)), wrong, seed=seed, rank=rank)[1]
+            for one, seed in zip(given, (carol.seed, dave.seed), strict=True)
+        ]
+    flood = [
+        carol.says(EpochOpen((unknown(number),)), wrong, seed=made_up(number % authors), rank=rank)[1]
+        for number in range(10, 22)
+    ]
+    said = [*flood, *honest] if is_flooded_first else [*honest, *flood]
+    for one in said:
+        assert [item.code for item in bob.receive(one).rejected] == ["rejected_cause"]
+    assert len(kept_of_rejected(bob)) == 6
+    bob.take()
+    assert claimed(bob, given) == given
 
 
 @pytest.mark.parametrize("is_rejected", [True, False])
