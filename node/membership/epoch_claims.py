@@ -88,6 +88,11 @@ class Claims:
         fitting = [one for one in self.epochs.get(epoch_id, ()) if one.keys.mark == mark]
         return min(fitting, key=lambda one: one.claimed_by is not None, default=None)
 
+    def lacks_giver(self, epoch: Epoch) -> bool:
+        """Return True if a key is tried and a restart has forgotten who gave it: then it would have one turn more."""
+        name = (epoch.epoch_id, epoch.key)
+        return name in self.turns.began and name not in self.turns.givers
+
     def count(self) -> int:
         """Count the keys that are tried though their epochs' inits are not here."""
         return len(self._claimed(is_seen=False))

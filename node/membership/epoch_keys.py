@@ -29,7 +29,7 @@ from protocol.formats.commit import Commit
 from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, EpochStatement, GivenEpoch, open_keys
 from protocol.formats.publication import decode_publication
 from protocol.formats.text import id_text
-from protocol.ids import CommitId, EpochId, Mark, RepoId, UserId, root_branch
+from protocol.ids import CommitId, EpochId, Mark, RepoId, TopicKey, UserId, root_branch
 from protocol.limits.peers import (
     BOXES_TRIED_MAX,
     PENDING_COUNT_MAX,
@@ -61,6 +61,7 @@ class KeyTaker:
         self._replica = replica
         self._author = author
         self._looked_at: set[CommitId] = set()  # commits that waited, and say nothing new any more
+        self._closed: dict[CommitId, TopicKey] = {}  # of these, rejected ones of topics not followed then
         self._opened: set[CommitId] = set()  # accepted ones of which this user's box for writers was opened
         self._memories: dict[RepoId, ClaimMemory] = {}
         self._marks: dict[RepoId, dict[EpochId, Mark]] = {}  # as inits state them that wait, or have waited
@@ -74,9 +75,10 @@ class KeyTaker:
         `now` is in seconds of a clock that only goes forward. Costs O(what has come to wait since the last call). Raises
         StorageError.
         """
-        for seen in (self._looked_at, self._opened):
-            if len(seen) > _REMEMBERED_MAX:
-                seen.clear()
+        if len(self._looked_at) > _REMEMBERED_MAX:
+            self._forget_looks()
+        if len(self._opened) > _REMEMBERED_MAX:
+            self._opened.clear()
         for marks in self._marks.values():
             while len(marks) > _REMEMBERED_MAX:
                 del marks[next(iter(marks))]
@@ -85,9 +87,13 @@ class KeyTaker:
             fresh += self._find_writers_secrets(repo)
             return bool(fresh or gone) and self.keep(repo, fresh, gone)
         except StorageError:  # nothing was stored of what was looked at
-            self._looked_at.clear()
+            self._forget_looks()
             self._opened.clear()
             raise
+
+    def _forget_looks(self) -> None:
+        self._looked_at.clear()
+        self._closed.clear()
 
     def wait(self, repo: Repo, now: float) -> float | None:
         """Return the seconds until keys are taken again though nothing changes."""
@@ -166,6 +172,9 @@ class KeyTaker:
     def _read_waiting(self, repo: Repo) -> dict[CommitId, DecodedCommit]:
         """Commits of the root branch that give keys and were not looked at; and note the marks that inits state."""
         replica = self._replica
+        for commit_id in [one for one, topic in self._closed.items() if topic in replica.by_topic]:
+            del self._closed[commit_id]
+            self._looked_at.discard(commit_id)
         found = {
             commit_id: one
             for commit_id, one in replica.givers.find(repo.repo_id).items()
@@ -177,10 +186,13 @@ class KeyTaker:
                 (one, replica.topics.get(topic_num), publication)
                 for one, topic_num, publication in load_pending(connection, root_num, known)
             ]
-            kept += [
-                (one, replica.by_topic.get(decode_publication(publication).topic), publication)
-                for one, publication in load_rejected_givers(connection, root_num, known)
-            ]
+            rejected = load_rejected_givers(connection, root_num, known)
+        for commit_id, publication in rejected:
+            name = decode_publication(publication).topic
+            topic = replica.by_topic.get(name)
+            if topic is None:  # of a claim whose turn is over: it is read when that has another
+                self._closed[commit_id] = name
+            kept.append((commit_id, topic, publication))
         for commit_id, topic, publication in kept:
             readable = None if topic is None else read_pending(topic, publication)
             # What waits for a branch that nobody has added yet stands here, too.
@@ -197,7 +209,7 @@ class KeyTaker:
     def _forget_givers(self, repo: Repo, memory: ClaimMemory) -> None:
         """Forget commits that give no more, and of which no key is tried."""
         replica, tried = self._replica, {commit_id for commit_id, _ in memory.givers.values()}
-        spent = self._looked_at - tried - memory.left_out.keys()
+        spent = self._looked_at - tried - memory.left_out.keys() - self._closed.keys()
         replica.givers.discard(repo.repo_id, replica.givers.find(repo.repo_id).keys() & spent)
         with replica.database.read() as connection:
             rejected = list_rejected_givers(connection, replica.root_branch(repo).num)
@@ -232,12 +244,15 @@ class KeyTaker:
         assert parts is not None, "an init is read with what it names"
         epoch_id, mark, repo_id = EpochId(commit.commit_id), body.states.mark, known.repo.repo_id
         held = known.find(epoch_id, mark)
-        if held is None:
+        if held is None or known.lacks_giver(held):
             key = self._find_own_box(known, commit.content.author, mark, parts.boxes)
-            if key is None:
-                return
-            held = Epoch(0, known.repo.num, repo_id, epoch_id, key, claimed_by=commit.content.author)
-            yield from self._check(known, GivenEpoch(epoch_id, key), commit, is_right=False)
+            if key is not None:
+                yield from self._check(known, GivenEpoch(epoch_id, key), commit, is_right=False)
+                held = held or Epoch(
+                    0, known.repo.num, repo_id, epoch_id, key, claimed_by=commit.content.author
+                )
+        if held is None:
+            return
         for given in open_keys(held.key, repo_id, mark, parts.keys) or ():
             yield from self._check(known, given, commit, is_right=held.claimed_by is None)
 

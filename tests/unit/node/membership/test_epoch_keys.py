@@ -359,6 +359,35 @@ def test_a_flood_of_rejected_commits_pushes_out_no_members_key(
     assert claimed(bob, given) == given
 
 
+@pytest.mark.parametrize("is_restarted", [True, False])
+def test_a_rejected_commit_of_a_claimed_epoch_gives_its_keys_again_when_that_has_another_turn(
+    people: list[Person], monkeypatch: pytest.MonkeyPatch, *, is_restarted: bool
+) -> None:
+    """While the epoch's key is not tried, its topic is not followed, and nothing that came on it can be read."""
+    monkeypatch.setattr(epoch_claims, "EPOCHS_CLAIMED_BY_OTHERS_MAX", 2)
+    _, bob, carol = people
+    wrong, rank = refuse_one(bob, carol)
+    first, further = unknown(1), unknown(2)
+    bob.receive(carol.says(EpochOpen((first,)), seed=made_up(1))[1])
+    bob.take()
+    (epoch,) = bob.claims(first.epoch)
+    giver = carol.says(EpochOpen((further,)), wrong, seed=made_up(2), epoch=epoch, rank=rank)[1]
+    assert [item.code for item in bob.receive(giver, topic=epoch.topic).rejected] == ["rejected_cause"]
+    bob.take(1.0)
+    assert bob.claims(further.epoch)
+    bob.receive(carol.says(EpochOpen((unknown(3),)), seed=made_up(3))[1])
+    bob.take(CLAIM_TURN_SECONDS)
+    assert not bob.claims(first.epoch), "it had its turn"
+    if is_restarted:
+        restart(bob)
+    tried = []
+    for turn in range(2, 9):
+        bob.take(turn * CLAIM_TURN_SECONDS)
+        tried.append(bool(bob.claims(further.epoch)))
+    assert not all(tried), "it had its turn"
+    assert any(tried[tried.index(False) :]), "and has another"
+
+
 @pytest.mark.parametrize("is_rejected", [True, False])
 def test_a_key_that_could_not_be_stored_is_taken_later(
     people: list[Person], monkeypatch: pytest.MonkeyPatch, *, is_rejected: bool
@@ -585,6 +614,22 @@ def test_keys_of_epochs_whose_inits_wait_take_turns_too(
     members = [tell(bob, boxed(carol, bob.user), by=carol) for _ in range(3)]
     bob.take(CLAIM_TURN_SECONDS)
     assert [bool(bob.claims(one)) for one in members] == [True, True, False], "a member has as much room"
+
+
+def test_a_key_from_a_box_has_another_turn_after_a_restart(
+    people: list[Person], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(epoch_claims, "EPOCHS_AWAITED_MAX", 2)
+    _, bob, carol = people
+    made = [tell(bob, boxed(carol, bob.user), seed=made_up(number), by=carol) for number in range(3)]
+    bob.take()
+    restart(bob)
+    tried = []
+    for turn in range(4):
+        bob.take(turn * CLAIM_TURN_SECONDS)
+        tried.append({one for one in made if bob.claims(one)})
+    assert [len(one) for one in tried] == [2, 2, 2, 2]
+    assert tried[0] != tried[1] != tried[2] != tried[3], "they take turns"
 
 
 def test_the_bound_of_claims_holds_after_a_restart(
