@@ -1,14 +1,16 @@
 """`Claims`: keys that are said to be an epoch's, tried within bounds, and in turns where the bounds are reached (E7).
 
 Anyone who holds an epoch can sign on its topic with an author made up for that, and claim what he likes. So claims of who is
-no member take turns: a false one delays the right one, and never keeps it out.
+no member take turns: a false one delays the right one, and never keeps it out. Members wait behind no others.
 """
 
 from bisect import bisect_left
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from enum import IntEnum
 
 from protocol.crypto.keys import EpochKey
+from protocol.formats.commit import Commit
 from protocol.ids import CommitId, EpochId, Mark, UserId
 from protocol.limits.peers import (
     CLAIM_TURN_SECONDS,
@@ -21,16 +23,25 @@ from storage.repos.epochs import Epoch
 from storage.repos.repos import Repo
 
 
+class ClaimKind(IntEnum):
+    """Kinds of commits that give keys, in the order in which they are looked at."""
+
+    MEMBERS = 1
+    WRITERS = 2
+    """By who is no member, on a writers' topic: there not everybody can make authors up."""
+    OTHERS = 3
+
+
 @dataclass(slots=True)
 class ClaimMemory:
     """Memory of a repo's claims from one look to the next. After a restart all commits are looked at again."""
 
     began: dict[tuple[EpochId, EpochKey], float] = field(default_factory=dict)
     """Since when a key is tried, in seconds of a clock that only goes forward."""
-    givers: dict[tuple[EpochId, EpochKey], tuple[CommitId, bool]] = field(default_factory=dict)
-    """Which commit gave it, and whether on a writers' topic."""
-    left_out: dict[CommitId, bool] = field(default_factory=dict)
-    """Commits that had more than there was room for, and whether on a writers' topic; who had a turn last is last."""
+    givers: dict[tuple[EpochId, EpochKey], tuple[CommitId, ClaimKind]] = field(default_factory=dict)
+    """Which commit gave it, and its kind."""
+    left_out: dict[CommitId, ClaimKind] = field(default_factory=dict)
+    """Commits that had more than there was room for, with their kinds; who had a turn last is last."""
     left_at: int = 0
     """How many claims there were then."""
 
@@ -40,13 +51,11 @@ class ClaimMemory:
         self.givers = {name: giver for name, giver in self.givers.items() if name in names}
 
     def pop_left_out(self) -> list[CommitId]:
-        """Take the first commits that are to be looked at again: of writers' topics, and of others."""
+        """Take the first commits of each kind that are to be looked at again."""
         chosen = [
             commit_id
-            for on_writers in (True, False)
-            for commit_id in [one for one, kind in self.left_out.items() if kind == on_writers][
-                :CLAIMS_LOOKED_AT
-            ]
+            for kind in ClaimKind
+            for commit_id in [one for one, its in self.left_out.items() if its is kind][:CLAIMS_LOOKED_AT]
         ]
         for commit_id in chosen:
             del self.left_out[commit_id]
@@ -104,11 +113,18 @@ class Claims:
             if epoch.claimed_by is not None and mark is not None and epoch.keys.mark != mark:
                 self._leave(epoch)
 
-    def make_room(self, author: UserId, *, is_seen: bool, on_writers: bool) -> bool:
-        """Make room for another key by an author, whose epoch's init `is_seen` here or not; return False if there is none.
+    def kind_of(self, commit: Commit) -> ClaimKind:
+        """Return the kind of a commit that gives keys."""
+        if self.is_member(commit.content.author):
+            return ClaimKind.MEMBERS
+        return ClaimKind.WRITERS if commit.content.by_writer else ClaimKind.OTHERS
+
+    def make_room(self, by: Commit, *, is_seen: bool) -> bool:
+        """Make room for another key of a commit, whose epoch's init `is_seen` here or not; return False if there is none.
 
         Where there is no room for one by who is no member, the oldest whose turn is over leaves.
         """
+        author, on_writers = by.content.author, by.content.by_writer
         if self.is_member(author):
             own = [one for one in self._claimed(is_seen=is_seen) if one.claimed_by == author]
             return len(own) < (EPOCHS_AWAITED_MAX if is_seen else EPOCHS_CLAIMED_BY_MEMBER_MAX)
@@ -152,7 +168,8 @@ class Claims:
         return [*self._of_others(is_seen=False), *self._of_others(is_seen=True)]
 
     def _is_on_writers(self, epoch: Epoch) -> bool:
-        return self.turns.givers.get((epoch.epoch_id, epoch.key), (None, False))[1]
+        _, kind = self.turns.givers.get((epoch.epoch_id, epoch.key), (None, ClaimKind.OTHERS))
+        return kind is ClaimKind.WRITERS
 
     def _is_over(self, epoch: Epoch) -> bool:
         return self.turns.began[epoch.epoch_id, epoch.key] + CLAIM_TURN_SECONDS <= self.now

@@ -116,17 +116,17 @@ class KeyTaker:
             waiting = self._read_waiting(repo)
             known.marks |= self._marks[repo.repo_id]
         fresh: list[Epoch] = []
-        for giver in self._give_again(waiting):
-            commit_id, on_writers = giver.commit.commit_id, giver.commit.content.by_writer
+        for giver in self._give_again(known, waiting):
+            commit_id, kind = giver.commit.commit_id, known.kind_of(giver.commit)
             known.is_full = known.has_had_turn = False
             for epoch in self._find_keys(known, giver):
                 known.add(epoch)
                 fresh.append(epoch)
-                memory.givers[epoch.epoch_id, epoch.key] = commit_id, on_writers
+                memory.givers[epoch.epoch_id, epoch.key] = commit_id, kind
                 self._looked_at.discard(CommitId(epoch.epoch_id))  # its init, which may say more now
             self._looked_at.add(commit_id)
             if known.is_full:
-                memory.left_out[commit_id] = on_writers
+                memory.left_out[commit_id] = kind
         while len(memory.left_out) > _REMEMBERED_MAX:
             self._looked_at.discard(memory.left_out.popitem()[0])  # looked at when it comes again
         if memory.left_out:
@@ -218,10 +218,10 @@ class KeyTaker:
             with replica.change() as change:
                 forget_rejected_givers(change.connection, gone)
 
-    def _give_again(self, waiting: dict[CommitId, DecodedCommit]) -> Iterator[DecodedCommit]:
-        """Commits that were not looked at, writers' first, as long as they are given back for another look."""
+    def _give_again(self, known: Claims, waiting: dict[CommitId, DecodedCommit]) -> Iterator[DecodedCommit]:
+        """Commits that were not looked at, by their kinds, as long as they are given back for another look."""
         while again := [one for commit_id, one in waiting.items() if commit_id not in self._looked_at]:
-            yield from sorted(again, key=lambda one: not one.commit.content.by_writer)
+            yield from sorted(again, key=lambda one: known.kind_of(one.commit))
 
     def _find_keys(self, known: Claims, giver: DecodedCommit) -> Iterator[Epoch]:
         """Yield the new keys of a commit that may be taken up."""
@@ -265,7 +265,7 @@ class KeyTaker:
         same = known.epochs.get(given.epoch, ())
         if any(one.key == given.key and (not is_right or one.claimed_by is None) for one in same):
             if (name := (given.epoch, given.key)) in known.turns.began:  # a restart has forgotten who gave it
-                known.turns.givers.setdefault(name, (by.commit_id, by.content.by_writer))
+                known.turns.givers.setdefault(name, (by.commit_id, known.kind_of(by)))
             return
         mark = known.marks.get(given.epoch)
         if mark is not None and epoch.keys.mark != mark:
@@ -273,8 +273,7 @@ class KeyTaker:
         if mark is None and not is_right and any(one.claimed_by == author for one in same):
             known.is_full = True  # of each author one for an epoch; the next once that has turned out wrong
             return
-        on_writers = by.content.by_writer
-        if is_right or known.make_room(author, is_seen=mark is not None, on_writers=on_writers):
+        if is_right or known.make_room(by, is_seen=mark is not None):
             yield epoch
         else:
             known.is_full = True

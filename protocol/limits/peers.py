@@ -470,7 +470,8 @@ CLAIM_TURN_SECONDS: Final = 300.0
 """Seconds that such a key is tried before it leaves for the next. Topics are compared in a few; but where one is followed no
 more, connections begin anew. A thousand false claims delay a right one by 80 minutes."""
 CLAIMS_LOOKED_AT: Final = 64
-"""Commits with claims that were left out, of writers' topics and of others each, that are looked at again at a time."""
+"""Commits with claims that were left out, of members, of others on writers' topics and of the rest each, that are looked at
+again at a time."""
 KEY_GIVERS_SIZE_MAX: Final = 32 * MIB
 """Bytes of commits that give keys and were not accepted: of those that wait, in memory until their keys are taken, a few
 batches; of a repo's rejected ones, in the store, shared among members (`storage.commits.rejected_givers`)."""

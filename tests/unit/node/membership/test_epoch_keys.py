@@ -535,6 +535,25 @@ def claimed(person: Person, given: list[GivenEpoch]) -> list[GivenEpoch]:
     return [one for one in given if person.claims(one.epoch)]
 
 
+def test_members_wait_behind_no_others(people: list[Person], monkeypatch: pytest.MonkeyPatch) -> None:
+    for bound in ("EPOCHS_CLAIMED_BY_MEMBER_MAX", "EPOCHS_CLAIMED_BY_OTHERS_MAX", "CLAIMS_LOOKED_AT"):
+        monkeypatch.setattr(epoch_claims, bound, 1)
+    alice, bob, carol = people
+    for number in range(6):
+        bob.receive(carol.says(EpochOpen((unknown(number),)), seed=made_up(number))[1])
+    bob.take()
+    made = boxed(alice, alice.user)
+    commit_id, encoded = alice.says(made.body, blocks=made.blocks)
+    given = [GivenEpoch(EpochId(commit_id), made.epoch.key), unknown(1000)]
+    for one in given:
+        bob.receive(carol.says(EpochOpen((one,)))[1])
+    bob.take()
+    assert claimed(bob, given) == given[:1]
+    bob.receive(encoded)
+    bob.take()
+    assert claimed(bob, given) == given
+
+
 @pytest.mark.slow  # hundreds of commits, and as many topics
 def test_claims_of_who_is_no_member_take_turns(people: list[Person]) -> None:
     """Made-up authors claimed first, as many as there is room for, and more than one turn of them."""
