@@ -1,13 +1,15 @@
 """First syncs over many epochs: what later ones follow comes first."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from storage.relay.relay import load_kept_topics
 from tests.support.machine import fail_after
 from tests.support.nodes import connected, ids, open_nodes
-from tests.support.relays import open_relay
+from tests.support.relays import PLENTY, open_relay
 
 pytestmark = pytest.mark.slow  # writes and moves a repo of many epochs
 _EPOCHS, _POSTS = 6, 24
@@ -38,3 +40,31 @@ async def test_a_newcomer_to_many_epochs_gets_the_older_ones_first_so_that_few_c
             await wait_all_tasks_blocked()
         assert len(ids(bob)) == _EPOCHS * _POSTS + 1
         assert bob.hub.totals.waiting <= _EPOCHS * _POSTS // 2
+
+
+async def test_a_newcomer_gets_every_branch_of_all_epochs_by_a_relay_with_room_for_two_topics_an_epoch(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """With a topic for each branch and epoch there were 45, and peers ran out of those that they announce."""
+    epochs, branches = 5, 8
+    quotas = replace(PLENTY, topic_count=2 * epochs, peer_topic_count=2 * epochs)
+    with (
+        fail_after(120),
+        open_nodes(tmp_path, "alice", "bob") as (alice, bob),
+        open_relay(tmp_path, quotas) as relay,
+    ):
+        repo, main = alice.create_repo()
+        made = [main, *(alice.author.founding.create_branch(repo, f"b{n}")[0] for n in range(1, branches))]
+        for epoch in range(epochs):
+            if epoch:
+                alice.author.start_epoch(repo)
+            for branch in made:
+                alice.write(branch, f"epoch {epoch}")
+        await bob.joiner.begin(alice.invite(alice.repo()))
+        async with connected(alice, relay):
+            await wait_all_tasks_blocked()
+        with relay.replica.database.read() as connection:
+            assert len(load_kept_topics(connection)) == 2 * epochs
+        async with connected(bob, relay):
+            await wait_all_tasks_blocked()
+        assert [bob.digest(bob.branch(one.name)) for one in made] == [alice.digest(one) for one in made]
