@@ -201,8 +201,8 @@ commits = Table(
     ),  # unix milliseconds; see `display`
     Column("arrived_at", BigInteger),  # unix milliseconds: when it came, where it then waited for its causes
     Column("arrival", BigInteger),  # of the sequence of `num`: its turn to come, where it then waited
-    # Of a post: "reply", "edit", "delete" or "" (`verifier.posts`); none where an older version stored it and nobody has
-    # looked since (`post_index`). `about` is the post that it is about; of a reply, the first of the thread.
+    # Of a post: "reply", "edit", "delete" or "" (`verifier.posts`); none in a row that a repair made anew (`rebuild_file`).
+    # `about` is the post that it is about; of a reply, the first of the thread.
     Column("relation", String),
     Column("about", Bytes(32)),
     # Of a commit of a named document: the name, as its header has it (`protocol.formats.declared_kind`).

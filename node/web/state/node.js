@@ -85,8 +85,7 @@ export function beside(panel, argument = "") {
 }
 
 function parse(hash) {
-  // An address may also be a code that opens the page, or what an earlier version made: a branch alone.
-  const said = /^#\/(.*)$/.exec(hash)?.[1] ?? /^#([a-z2-7]{52})$/.exec(hash)?.[1] ?? "";
+  const said = /^#\/(.*)$/.exec(hash)?.[1] ?? ""; // else a code that opens the page
   const [branch = "", panel = "", argument = ""] = said.split("/");
   let decoded = "";
   try {
