@@ -187,45 +187,47 @@ def _calls_module(subject: str, endpoints: list[AnyEndpoint]) -> str:
         if is_typeddict(endpoint.answer):
             types.setdefault(_subject(endpoint.answer), set()).add(endpoint.answer.__name__)
     operations = [_operation(endpoint) for endpoint in endpoints]
-    called = [endpoint for endpoint in endpoints if not endpoint.is_download and endpoint.line is None]
-    waiting = [line for endpoint in called for line in _methods(endpoint, is_async=False)]
-    awaiting = [line for endpoint in called for line in _methods(endpoint, is_async=True)]
-    body = "\n".join([*operations, *waiting, *awaiting])
-    collections = [
-        name for name in ("AsyncIterable", "Iterable", "Mapping", "Sequence") if f"{name}[" in body
-    ]
-    streams = [name for name in ("AsyncEventStream", "EventStream") if f"-> {name}" in body]
+    methods = [line for endpoint in _called(endpoints) for line in _methods(endpoint, is_async=False)]
+    body = "\n".join([*operations, *methods])
     lines = [f'"""Calls: {subject}. {_MADE}"""', "", "from __future__ import annotations", ""]
     lines += [f"from typing import TYPE_CHECKING, {'Any, ' if 'Any]' in body else ''}Final", ""]
     lines += [
-        "from ravel.callers import AsyncCaller, SyncCaller",
+        "from ravel.callers import SyncCaller",
         "from ravel.operations import Operation",
         "",
     ]
     lines += ["if TYPE_CHECKING:  # a command calls one or two, and imports their types"]
-    if collections:
-        lines += [f"{_INDENT}from collections.abc import {', '.join(collections)}", ""]
-    if streams:
-        lines += [f"{_INDENT}from ravel.event_streams import {', '.join(streams)}"]
-    for module, names in sorted(types.items()):
-        lines.append(f"{_INDENT}from ravel.types.{module} import {', '.join(sorted(names))}")
+    lines += _type_imports(body, endpoints)
     lines += ["", *operations]
-    title = _class_name(subject)
     lines += [
         "",
         "",
-        f"class {title}(SyncCaller):",
+        f"class {_class_name(subject)}(SyncCaller):",
         f'{_INDENT}"""Methods that wait for the answer."""',
-        *waiting,
-    ]
-    lines += [
-        "",
-        "",
-        f"class Async{title}(AsyncCaller):",
-        f'{_INDENT}"""Methods to await."""',
-        *awaiting,
+        *methods,
     ]
     return "\n".join(lines) + "\n"
+
+
+def _called(endpoints: Iterable[AnyEndpoint]) -> list[AnyEndpoint]:
+    return [endpoint for endpoint in endpoints if not endpoint.is_download and endpoint.line is None]
+
+
+def _type_imports(body: str, endpoints: Iterable[AnyEndpoint]) -> list[str]:
+    """Imports of the types that the text of these endpoints' calls names."""
+    types: dict[str, set[str]] = {}
+    for endpoint in endpoints:
+        if is_typeddict(endpoint.answer):
+            types.setdefault(_subject(endpoint.answer), set()).add(endpoint.answer.__name__)
+    collections = [
+        name for name in ("AsyncIterable", "Iterable", "Mapping", "Sequence") if f"{name}[" in body
+    ]
+    lines = [f"{_INDENT}from collections.abc import {', '.join(collections)}", ""] if collections else []
+    if "-> EventStream" in body:
+        lines.append(f"{_INDENT}from ravel.event_streams import EventStream")
+    for module, names in sorted(types.items()):
+        lines.append(f"{_INDENT}from ravel.types.{module} import {', '.join(sorted(names))}")
+    return lines
 
 
 def _operation(endpoint: AnyEndpoint) -> str:
@@ -233,14 +235,11 @@ def _operation(endpoint: AnyEndpoint) -> str:
         f"{_subject(endpoint.answer)}.{endpoint.answer.__name__}" if is_typeddict(endpoint.answer) else ""
     )
     defaults = {one.name: one.default for one in _optional(endpoint)}
-    parts = [f'name="{endpoint.name}"', f'method="{endpoint.method}"', f'path="{endpoint.path}"']
-    parts += [f'answer="{answer}"'] if answer else []
-    if endpoint.query:
-        parts.append(f"query={tuple(one.name for one in endpoint.query)!r}")
-    if endpoint.request is not None:
-        parts.append(f"body={tuple(endpoint.body_fields)!r}")
+    parts = [f'"{endpoint.method}", "{endpoint.path}"'] + ([f'"{answer}"'] if answer else [])
     if defaults:
         parts.append(f"defaults={_braced(defaults)}")
+    if endpoint.query and endpoint.method != "GET" and not endpoint.takes_bytes:
+        parts.append("in_query=True")
     if endpoint.takes_bytes:
         parts.append("takes_bytes=True")
     if endpoint.seconds_max != type(endpoint).__dataclass_fields__["seconds_max"].default:
@@ -278,7 +277,7 @@ def _methods(endpoint: AnyEndpoint, *, is_async: bool) -> list[str]:
             endpoint.name.replace("follow_", "watch_"),
             parameters,
             options,
-            "AsyncEventStream" if is_async else "EventStream",
+            "EventStream",
             f"Follow events as they come: {names}.\n\nWith `reconnect`, a stream that is cut goes on where it was.",
             f"self._watch({endpoint.name.upper()}, {_arguments(given)}, reconnect=reconnect)",
             is_async=False,
@@ -362,14 +361,47 @@ def _literal(value: object) -> str:
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
-def _all_calls(subjects: Iterable[str]) -> str:
-    names = [(subject, _class_name(subject)) for subject in subjects]
-    lines = [f'"""All calls in two classes. {_MADE}"""', ""]
-    lines += [f"from ravel.calls.{subject} import Async{name}, {name}" for subject, name in sorted(names)]
-    for prefix, about in (("", "All methods that wait."), ("Async", "All methods to be awaited.")):
-        bases = ", ".join(f"{prefix}{name}" for _, name in names)
-        lines += ["", "", f"class {prefix}AllCalls({bases}):", f'{_INDENT}"""{about}"""']
-    return "\n".join(lines) + "\n"
+def _all_calls(subjects: Mapping[str, list[AnyEndpoint]]) -> str:
+    """Return the module of both classes. Methods to await are those that wait, but where they take more to send."""
+    names = {subject: _class_name(subject) for subject in subjects}
+    imported = {subject: [name] for subject, name in names.items()}
+    methods, whole, taken = [], [], []
+    for subject, endpoints in subjects.items():
+        for endpoint in _called(endpoints):
+            if endpoint.takes_bytes:
+                whole += _methods(endpoint, is_async=True)
+                taken.append(endpoint)
+                imported[subject].append(endpoint.name.upper())
+            else:
+                methods.append(f"{_INDENT}{endpoint.name} = awaited({names[subject]}.{endpoint.name})")
+            if endpoint.events:
+                watch = endpoint.name.replace("follow_", "watch_")
+                methods.append(f"{_INDENT}{watch} = streamed({names[subject]}.{watch})")
+    lines = [f'"""All calls in two classes. {_MADE}"""', "", "from __future__ import annotations", ""]
+    lines += [
+        "from typing import TYPE_CHECKING",
+        "",
+        "from ravel.callers import AsyncCaller, awaited, streamed",
+    ]
+    lines += [
+        f"from ravel.calls.{subject} import {', '.join(sorted(imported[subject]))}" for subject in subjects
+    ]
+    lines += ["", "if TYPE_CHECKING:", *_type_imports("\n".join(whole), taken)]
+    lines += [
+        "",
+        "",
+        f"class AllCalls({', '.join(names.values())}):",
+        f'{_INDENT}"""All methods that wait."""',
+    ]
+    lines += [
+        "",
+        "",
+        "class AsyncAllCalls(AsyncCaller):",
+        f'{_INDENT}"""All methods to await."""',
+        "",
+        *methods,
+    ]
+    return "\n".join([*lines, *whole]) + "\n"
 
 
 # --- text ---

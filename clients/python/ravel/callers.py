@@ -1,8 +1,8 @@
 """Base of the generated calls: one way to call an operation, for a client that waits and for one that awaits."""
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterable, Iterable, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 from ravel.operations import Operation
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from ravel.event_streams import AsyncEventStream, EventStream
 
 A = TypeVar("A")
+P = ParamSpec("P")
 
 
 class SyncCaller(ABC):
@@ -44,3 +45,17 @@ class AsyncCaller(ABC):
     def _watch(
         self, operation: Operation[A], arguments: Mapping[str, object], *, reconnect: bool
     ) -> "AsyncEventStream": ...
+
+
+def awaited(
+    method: Callable[Concatenate[Any, P], A],
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, A]]:
+    """Return a method of a SyncCaller as one of an AsyncCaller, whose `_call` gives what is awaited."""
+    return cast("Callable[Concatenate[Any, P], Coroutine[Any, Any, A]]", method)
+
+
+def streamed(
+    method: Callable[Concatenate[Any, P], "EventStream"],
+) -> Callable[Concatenate[Any, P], "AsyncEventStream"]:
+    """Return a method that follows events as one of an AsyncCaller."""
+    return cast("Callable[Concatenate[Any, P], AsyncEventStream]", method)

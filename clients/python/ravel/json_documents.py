@@ -13,8 +13,9 @@ import msgspec
 from ravel.errors import RavelError
 
 if TYPE_CHECKING:
-    from ravel.calls.document_queries import AsyncDocumentQueriesCalls, DocumentQueriesCalls
-    from ravel.calls.json_documents import AsyncJsonDocumentsCalls, JsonDocumentsCalls
+    from ravel.calls.all_calls import AsyncAllCalls
+    from ravel.calls.document_queries import DocumentQueriesCalls
+    from ravel.calls.json_documents import JsonDocumentsCalls
     from ravel.event_streams import AsyncEventStream, StreamEvent
     from ravel.types.document_queries import FoundDocument
     from ravel.types.json_documents import JsonDocumentView, JsonEditResult
@@ -187,7 +188,7 @@ class AsyncJsonDocument(_Document):
     """A JSON document of a branch, to await: `await board.write(JsonEdits().put("title", "Plan"))`."""
 
     def __init__(
-        self, client: "AsyncJsonDocumentsCalls", branch: str, name: str, schema: Mapping[str, object] | None
+        self, client: "AsyncAllCalls", branch: str, name: str, schema: Mapping[str, object] | None
     ) -> None:
         super().__init__(branch, name, schema)
         self._client = client
@@ -305,7 +306,7 @@ class JsonDocuments(_Query):
 class AsyncJsonDocuments(_Query):
     """JSON documents of a branch that a query finds, to await."""
 
-    def __init__(self, client: "AsyncDocumentQueriesCalls", branch: str, *query: Any) -> None:  # noqa: ANN401  # as _Query
+    def __init__(self, client: "AsyncAllCalls", branch: str, *query: Any) -> None:  # noqa: ANN401  # as _Query
         super().__init__(branch, *query)
         self._client = client
 

@@ -18,24 +18,22 @@ REPO_HEADER: Final = "Ravel-Repo"
 """Of a request: the id of the repo whose branches are meant first where a branch is given by its name alone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Operation(Generic[A]):
     """One operation: an endpoint as the client needs it.
 
     - `answer`: module and name of the answer's type in `ravel.types`; empty for any JSON object.
-    - `query`, `body`: names of arguments. Without `body`, a request has none.
     - `defaults`: what the node takes for an argument that is left out. Such arguments are not sent.
+    - `in_query`: arguments that the path does not name stand in the query, as those of a GET do, and not in a JSON body.
     - `takes_bytes`: the body is content, streamed.
     - `seconds_max`: how long an answer may take.
     """
 
-    name: str
     method: str
     path: str
     answer: str = ""
-    query: Sequence[str] = ()
-    body: Sequence[str] | None = None
     defaults: Mapping[str, object] = field(default_factory=dict)
+    in_query: bool = False
     takes_bytes: bool = False
     seconds_max: float = 60.0
 
@@ -67,19 +65,23 @@ def request_of(operation: Operation[Any], arguments: Mapping[str, object], key: 
 
     Raises RavelError `bad_request` for what JSON or UTF-8 cannot say.
     """
-    given = {
-        name: value
-        for name, value in arguments.items()
-        if name not in operation.defaults or value != operation.defaults[name]
-    }
-    query = {name: _query_value(given[name]) for name in operation.query if given.get(name) is not None}
-    body = None
-    if operation.body is not None:
-        body = encode({name: given[name] for name in operation.body if name in given})
-    path = operation.path
-    for name, value in given.items():
+    path, others = operation.path, {}
+    for name, value in arguments.items():
         if f"{{{name}}}" in operation.path:
             path = path.replace(f"{{{name}}}", path_part(str(value)))
+        else:
+            others[name] = value
+    given = {
+        name: value
+        for name, value in others.items()
+        if name not in operation.defaults or value != operation.defaults[name]
+    }
+    query: dict[str, int | str] = {}
+    body = None
+    if operation.method == "GET" or operation.takes_bytes or operation.in_query:
+        query = {name: _query_value(value) for name, value in given.items() if value is not None}
+    elif others:
+        body = encode(given)
     return Request(operation.method, PREFIX + path, query, {}, body, operation.seconds_max, key)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ravel.callers import AsyncCaller, SyncCaller
+from ravel.callers import SyncCaller
 from ravel.operations import Operation
 
 if TYPE_CHECKING:  # a command calls one or two, and imports their types
@@ -12,50 +12,28 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
     from ravel.types.values import Capability, RootCommit
 
 LIST_BRANCHES: Final[Operation[BranchList]] = Operation(
-    name="list_branches", method="GET", path="/repos/{repo}/branches", answer="branches.BranchList"
+    "GET", "/repos/{repo}/branches", "branches.BranchList"
 )
 CREATE_BRANCH: Final[Operation[BranchView]] = Operation(
-    name="create_branch",
-    method="POST",
-    path="/repos/{repo}/branches",
-    answer="branches.BranchView",
-    body=("name",),
+    "POST", "/repos/{repo}/branches", "branches.BranchView"
 )
 EDIT_BRANCH: Final[Operation[RootCommit]] = Operation(
-    name="edit_branch",
-    method="POST",
-    path="/branches/{branch}/edits",
-    answer="values.RootCommit",
-    body=("name", "archived"),
-    defaults={"name": None, "archived": None},
+    "POST", "/branches/{branch}/edits", "values.RootCommit", defaults={"name": None, "archived": None}
 )
-POINT_MAIN: Final[Operation[RootCommit]] = Operation(
-    name="point_main", method="POST", path="/branches/{branch}/main", answer="values.RootCommit"
-)
+POINT_MAIN: Final[Operation[RootCommit]] = Operation("POST", "/branches/{branch}/main", "values.RootCommit")
 FORK_BRANCH: Final[Operation[BranchView]] = Operation(
-    name="fork_branch",
-    method="POST",
-    path="/branches/{branch}/forks",
-    answer="branches.BranchView",
-    body=("name", "commit"),
-    defaults={"commit": ""},
+    "POST", "/branches/{branch}/forks", "branches.BranchView", defaults={"commit": ""}
 )
 MERGE_BRANCH: Final[Operation[BranchMerge]] = Operation(
-    name="merge_branch",
-    method="POST",
-    path="/branches/{branch}/merges",
-    answer="branches.BranchMerge",
-    body=("source",),
+    "POST", "/branches/{branch}/merges", "branches.BranchMerge"
 )
 SHARE_BRANCH: Final[Operation[Capability]] = Operation(
-    name="share_branch", method="POST", path="/branches/{branch}/capability", answer="values.Capability"
+    "POST", "/branches/{branch}/capability", "values.Capability"
 )
 COMPACT_BRANCH: Final[Operation[CompactionResult]] = Operation(
-    name="compact_branch",
-    method="POST",
-    path="/branches/{branch}/compactions",
-    answer="branches.CompactionResult",
-    body=("dry_run", "without_missing"),
+    "POST",
+    "/branches/{branch}/compactions",
+    "branches.CompactionResult",
     defaults={"dry_run": False, "without_missing": False},
 )
 
@@ -98,47 +76,5 @@ class BranchesCalls(SyncCaller):
     ) -> CompactionResult:
         """Compact a branch, so that nodes may erase bodies that its documents no longer need."""
         return self._call(
-            COMPACT_BRANCH, {"branch": branch, "dry_run": dry_run, "without_missing": without_missing}
-        )
-
-
-class AsyncBranchesCalls(AsyncCaller):
-    """Methods to await."""
-
-    async def list_branches(self, repo: str) -> BranchList:
-        """List the branches of a repo."""
-        return await self._call(LIST_BRANCHES, {"repo": repo})
-
-    async def create_branch(self, repo: str, name: str) -> BranchView:
-        """Add a branch to a repo."""
-        return await self._call(CREATE_BRANCH, {"repo": repo, "name": name})
-
-    async def edit_branch(
-        self, branch: str, *, name: str | None = None, archived: bool | None = None
-    ) -> RootCommit:
-        """Rename a branch, archive it, or take it back from the archive."""
-        return await self._call(EDIT_BRANCH, {"branch": branch, "name": name, "archived": archived})
-
-    async def point_main(self, branch: str) -> RootCommit:
-        """Point main at a branch: from then on the name `main` means it."""
-        return await self._call(POINT_MAIN, {"branch": branch})
-
-    async def fork_branch(self, branch: str, name: str, *, commit: str = "") -> BranchView:
-        """Add a branch that continues another one."""
-        return await self._call(FORK_BRANCH, {"branch": branch, "name": name, "commit": commit})
-
-    async def merge_branch(self, branch: str, source: str) -> BranchMerge:
-        """Write again in a branch what another branch has and it has not."""
-        return await self._call(MERGE_BRANCH, {"branch": branch, "source": source})
-
-    async def share_branch(self, branch: str) -> Capability:
-        """Make a link that lets anyone read one branch."""
-        return await self._call(SHARE_BRANCH, {"branch": branch})
-
-    async def compact_branch(
-        self, branch: str, *, dry_run: bool = False, without_missing: bool = False
-    ) -> CompactionResult:
-        """Compact a branch, so that nodes may erase bodies that its documents no longer need."""
-        return await self._call(
             COMPACT_BRANCH, {"branch": branch, "dry_run": dry_run, "without_missing": without_missing}
         )

@@ -4,29 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ravel.callers import AsyncCaller, SyncCaller
+from ravel.callers import SyncCaller
 from ravel.operations import Operation
 
 if TYPE_CHECKING:  # a command calls one or two, and imports their types
-    from collections.abc import AsyncIterable, Iterable
+    from collections.abc import Iterable
 
     from ravel.types.bundles import BundleReading
 
 WRITE_BUNDLE: Final[Operation[bytes]] = Operation(
-    name="write_bundle",
-    method="GET",
-    path="/repos/{repo}/bundle",
-    query=("since", "branches"),
-    defaults={"since": None, "branches": ""},
-    seconds_max=3600.0,
+    "GET", "/repos/{repo}/bundle", defaults={"since": None, "branches": ""}, seconds_max=3600.0
 )
 READ_BUNDLE: Final[Operation[BundleReading]] = Operation(
-    name="read_bundle",
-    method="POST",
-    path="/bundles",
-    answer="bundles.BundleReading",
-    takes_bytes=True,
-    seconds_max=3600.0,
+    "POST", "/bundles", "bundles.BundleReading", takes_bytes=True, seconds_max=3600.0
 )
 
 
@@ -40,15 +30,3 @@ class BundlesCalls(SyncCaller):
         bundle may be read again: what is here is passed over.
         """
         return self._call(READ_BUNDLE, {}, content)
-
-
-class AsyncBundlesCalls(AsyncCaller):
-    """Methods to await."""
-
-    async def read_bundle(self, content: bytes | Iterable[bytes] | AsyncIterable[bytes]) -> BundleReading:
-        """Read a bundle: take what it carries of this node's repos.
-
-        Every batch is judged as one that comes from a peer, and is durable before the next but one is read. A
-        bundle may be read again: what is here is passed over.
-        """
-        return await self._call(READ_BUNDLE, {}, content)

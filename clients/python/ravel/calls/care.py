@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ravel.callers import AsyncCaller, SyncCaller
+from ravel.callers import SyncCaller
 from ravel.operations import Operation
 
 if TYPE_CHECKING:  # a command calls one or two, and imports their types
@@ -20,48 +20,23 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
     from ravel.types.node import PageCode
     from ravel.types.values import Empty
 
-LIST_SETTINGS: Final[Operation[SettingList]] = Operation(
-    name="list_settings", method="GET", path="/settings", answer="care.SettingList"
-)
+LIST_SETTINGS: Final[Operation[SettingList]] = Operation("GET", "/settings", "care.SettingList")
 CHANGE_SETTING: Final[Operation[SettingChange]] = Operation(
-    name="change_setting",
-    method="PUT",
-    path="/settings/{setting}",
-    answer="care.SettingChange",
-    body=("value",),
+    "PUT", "/settings/{setting}", "care.SettingChange"
 )
-RESTART_NODE: Final[Operation[Empty]] = Operation(
-    name="restart_node", method="POST", path="/settings/restart", answer="values.Empty"
-)
+RESTART_NODE: Final[Operation[Empty]] = Operation("POST", "/settings/restart", "values.Empty")
 CHECK_HEALTH: Final[Operation[HealthReport]] = Operation(
-    name="check_health", method="GET", path="/checks", answer="care.HealthReport", seconds_max=70.0
+    "GET", "/checks", "care.HealthReport", seconds_max=70.0
 )
-SHOW_KEYS: Final[Operation[KeyStatus]] = Operation(
-    name="show_keys", method="GET", path="/keys", answer="care.KeyStatus"
-)
+SHOW_KEYS: Final[Operation[KeyStatus]] = Operation("GET", "/keys", "care.KeyStatus")
 SHOW_KEY_WORDS: Final[Operation[KeyWords]] = Operation(
-    name="show_key_words",
-    method="POST",
-    path="/keys/words",
-    answer="care.KeyWords",
-    body=("passphrase",),
-    defaults={"passphrase": ""},
+    "POST", "/keys/words", "care.KeyWords", defaults={"passphrase": ""}
 )
-START_BACKUP: Final[Operation[BackupStatus]] = Operation(
-    name="start_backup", method="POST", path="/backups", answer="care.BackupStatus", body=("folder",)
-)
-SHOW_BACKUP: Final[Operation[BackupStatus]] = Operation(
-    name="show_backup", method="GET", path="/backups", answer="care.BackupStatus"
-)
-MAKE_REPORT: Final[Operation[ReportStatus]] = Operation(
-    name="make_report", method="POST", path="/report", answer="care.ReportStatus"
-)
-SHOW_REPORT: Final[Operation[ReportStatus]] = Operation(
-    name="show_report", method="GET", path="/report", answer="care.ReportStatus"
-)
-OPEN_REPORT: Final[Operation[PageCode]] = Operation(
-    name="open_report", method="POST", path="/report/codes", answer="node.PageCode"
-)
+START_BACKUP: Final[Operation[BackupStatus]] = Operation("POST", "/backups", "care.BackupStatus")
+SHOW_BACKUP: Final[Operation[BackupStatus]] = Operation("GET", "/backups", "care.BackupStatus")
+MAKE_REPORT: Final[Operation[ReportStatus]] = Operation("POST", "/report", "care.ReportStatus")
+SHOW_REPORT: Final[Operation[ReportStatus]] = Operation("GET", "/report", "care.ReportStatus")
+OPEN_REPORT: Final[Operation[PageCode]] = Operation("POST", "/report/codes", "node.PageCode")
 
 
 class CareCalls(SyncCaller):
@@ -116,57 +91,3 @@ class CareCalls(SyncCaller):
     def open_report(self) -> PageCode:
         """Make a path that shows the report in a frame, once."""
         return self._call(OPEN_REPORT, {})
-
-
-class AsyncCareCalls(AsyncCaller):
-    """Methods to await."""
-
-    async def list_settings(self) -> SettingList:
-        """List all settings as they hold for the next start, and where each comes from."""
-        return await self._call(LIST_SETTINGS, {})
-
-    async def change_setting(self, setting: str, value: str) -> SettingChange:
-        """Change a setting in the configuration file, whose comments stay.
-
-        What `ravel config set` refuses is refused here, too. The daemon reads the file when it starts.
-        """
-        return await self._call(CHANGE_SETTING, {"setting": setting, "value": value})
-
-    async def restart_node(self) -> Empty:
-        """End the daemon, for the service of `ravel up --service` to start it again.
-
-        It ends with exit code 75, as on the signal SIGHUP.
-        """
-        return await self._call(RESTART_NODE, {})
-
-    async def check_health(self) -> HealthReport:
-        """Find what stops the node from working now or soon, as `ravel doctor` does."""
-        return await self._call(CHECK_HEALTH, {})
-
-    async def show_keys(self) -> KeyStatus:
-        """Show how the keys are kept."""
-        return await self._call(SHOW_KEYS, {})
-
-    async def show_key_words(self, *, passphrase: str = "") -> KeyWords:
-        """Show the user's key as 24 words, to be written on paper."""
-        return await self._call(SHOW_KEY_WORDS, {"passphrase": passphrase})
-
-    async def start_backup(self, folder: str) -> BackupStatus:
-        """Begin a backup in a new folder of the node's machine. It has all keys."""
-        return await self._call(START_BACKUP, {"folder": folder})
-
-    async def show_backup(self) -> BackupStatus:
-        """Show how the backup goes, or how the last one went."""
-        return await self._call(SHOW_BACKUP, {})
-
-    async def make_report(self) -> ReportStatus:
-        """Begin to export what is new and to analyze it on this machine."""
-        return await self._call(MAKE_REPORT, {})
-
-    async def show_report(self) -> ReportStatus:
-        """Show how the report goes, and when the one that is there was made."""
-        return await self._call(SHOW_REPORT, {})
-
-    async def open_report(self) -> PageCode:
-        """Make a path that shows the report in a frame, once."""
-        return await self._call(OPEN_REPORT, {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ravel.callers import AsyncCaller, SyncCaller
+from ravel.callers import SyncCaller
 from ravel.operations import Operation
 
 if TYPE_CHECKING:  # a command calls one or two, and imports their types
@@ -20,38 +20,23 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
     )
 
 WRITE_POST: Final[Operation[WrittenCommitView]] = Operation(
-    name="write_post",
-    method="POST",
-    path="/branches/{branch}/commits",
-    answer="commits.WrittenCommitView",
-    body=("text", "resolve_mentions"),
-    defaults={"resolve_mentions": False},
+    "POST", "/branches/{branch}/commits", "commits.WrittenCommitView", defaults={"resolve_mentions": False}
 )
 WRITE_POSTS: Final[Operation[WrittenPosts]] = Operation(
-    name="write_posts",
-    method="POST",
-    path="/branches/{branch}/commits/batch",
-    answer="commits.WrittenPosts",
-    body=("texts",),
-    seconds_max=3600.0,
+    "POST", "/branches/{branch}/commits/batch", "commits.WrittenPosts", seconds_max=3600.0
 )
 STREAM_POSTS: Final[Operation[StreamedOutcome]] = Operation(
-    name="stream_posts",
-    method="POST",
-    path="/branches/{branch}/commits/stream",
-    answer="commits.StreamedOutcome",
+    "POST",
+    "/branches/{branch}/commits/stream",
+    "commits.StreamedOutcome",
     takes_bytes=True,
     seconds_max=3600.0,
 )
-SHOW_COMMIT: Final[Operation[CommitView]] = Operation(
-    name="show_commit", method="GET", path="/commits/{commit}", answer="commits.CommitView"
-)
+SHOW_COMMIT: Final[Operation[CommitView]] = Operation("GET", "/commits/{commit}", "commits.CommitView")
 EXPLAIN_VERDICT: Final[Operation[VerdictView]] = Operation(
-    name="explain_verdict", method="GET", path="/commits/{commit}/verdict", answer="commits.VerdictView"
+    "GET", "/commits/{commit}/verdict", "commits.VerdictView"
 )
-LIST_VOIDS: Final[Operation[VoidList]] = Operation(
-    name="list_voids", method="GET", path="/branches/{branch}/voids", answer="commits.VoidList"
-)
+LIST_VOIDS: Final[Operation[VoidList]] = Operation("GET", "/branches/{branch}/voids", "commits.VoidList")
 
 
 class CommitsCalls(SyncCaller):
@@ -80,35 +65,3 @@ class CommitsCalls(SyncCaller):
     def list_voids(self, branch: str) -> VoidList:
         """List the void commits of a branch, and why they are void."""
         return self._call(LIST_VOIDS, {"branch": branch})
-
-
-class AsyncCommitsCalls(AsyncCaller):
-    """Methods to await."""
-
-    async def write_post(
-        self, branch: str, text: str, *, resolve_mentions: bool = False
-    ) -> WrittenCommitView:
-        """Write a post on the heads of a branch. It is durable when the answer comes."""
-        return await self._call(
-            WRITE_POST, {"branch": branch, "text": text, "resolve_mentions": resolve_mentions}
-        )
-
-    async def write_posts(self, branch: str, texts: Sequence[str]) -> WrittenPosts:
-        """Write many posts, each following the one before it. All are durable when the answer comes.
-
-        They are stored some hundred at a time. Where that fails in between, the error says how many are
-        written: these are the first, and they stay.
-        """
-        return await self._call(WRITE_POSTS, {"branch": branch, "texts": texts})
-
-    async def show_commit(self, commit: str) -> CommitView:
-        """Show a commit with all it states."""
-        return await self._call(SHOW_COMMIT, {"commit": commit})
-
-    async def explain_verdict(self, commit: str) -> VerdictView:
-        """Explain the verdict on a commit: the rule and the commits that decide it."""
-        return await self._call(EXPLAIN_VERDICT, {"commit": commit})
-
-    async def list_voids(self, branch: str) -> VoidList:
-        """List the void commits of a branch, and why they are void."""
-        return await self._call(LIST_VOIDS, {"branch": branch})

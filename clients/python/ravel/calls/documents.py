@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ravel.callers import AsyncCaller, SyncCaller
+from ravel.callers import SyncCaller
 from ravel.operations import Operation
 
 if TYPE_CHECKING:  # a command calls one or two, and imports their types
     from collections.abc import Mapping, Sequence
 
-    from ravel.event_streams import AsyncEventStream, EventStream
+    from ravel.event_streams import EventStream
     from ravel.types.document_values import DocumentSnapshot
     from ravel.types.documents import (
         DictEditResult,
@@ -26,102 +26,57 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
     from ravel.types.values import Empty
 
 SHOW_SET: Final[Operation[SetWindow]] = Operation(
-    name="show_set",
-    method="GET",
-    path="/branches/{branch}/set",
-    answer="documents.SetWindow",
-    query=("name", "offset", "limit"),
-    defaults={"name": "", "offset": 0, "limit": 100},
+    "GET", "/branches/{branch}/set", "documents.SetWindow", defaults={"name": "", "offset": 0, "limit": 100}
 )
 EDIT_SET: Final[Operation[SetEditResult]] = Operation(
-    name="edit_set",
-    method="POST",
-    path="/branches/{branch}/set",
-    answer="documents.SetEditResult",
-    body=("add", "remove", "name"),
+    "POST",
+    "/branches/{branch}/set",
+    "documents.SetEditResult",
     defaults={"add": (), "remove": (), "name": ""},
 )
 SNAPSHOT_SET: Final[Operation[DocumentSnapshot]] = Operation(
-    name="snapshot_set",
-    method="POST",
-    path="/branches/{branch}/set/snapshots",
-    answer="document_values.DocumentSnapshot",
-    query=("name",),
+    "POST",
+    "/branches/{branch}/set/snapshots",
+    "document_values.DocumentSnapshot",
     defaults={"name": ""},
+    in_query=True,
 )
 SHOW_DICT: Final[Operation[DictWindow]] = Operation(
-    name="show_dict",
-    method="GET",
-    path="/branches/{branch}/dict",
-    answer="documents.DictWindow",
-    query=("name", "offset", "limit"),
-    defaults={"name": "", "offset": 0, "limit": 100},
+    "GET", "/branches/{branch}/dict", "documents.DictWindow", defaults={"name": "", "offset": 0, "limit": 100}
 )
 SHOW_ENTRY: Final[Operation[DictEntryView]] = Operation(
-    name="show_entry",
-    method="GET",
-    path="/branches/{branch}/dict/entry",
-    answer="documents.DictEntryView",
-    query=("key", "name"),
-    defaults={"key": "", "name": ""},
+    "GET", "/branches/{branch}/dict/entry", "documents.DictEntryView", defaults={"key": "", "name": ""}
 )
 EDIT_DICT: Final[Operation[DictEditResult]] = Operation(
-    name="edit_dict",
-    method="POST",
-    path="/branches/{branch}/dict",
-    answer="documents.DictEditResult",
-    body=("put", "erase", "name"),
+    "POST",
+    "/branches/{branch}/dict",
+    "documents.DictEditResult",
     defaults={"put": None, "erase": (), "name": ""},
 )
 SNAPSHOT_DICT: Final[Operation[DocumentSnapshot]] = Operation(
-    name="snapshot_dict",
-    method="POST",
-    path="/branches/{branch}/dict/snapshots",
-    answer="document_values.DocumentSnapshot",
-    query=("name",),
+    "POST",
+    "/branches/{branch}/dict/snapshots",
+    "document_values.DocumentSnapshot",
     defaults={"name": ""},
+    in_query=True,
 )
 OPEN_TEXT: Final[Operation[TextClient]] = Operation(
-    name="open_text", method="POST", path="/branches/{branch}/text/clients", answer="documents.TextClient"
+    "POST", "/branches/{branch}/text/clients", "documents.TextClient"
 )
 IMPORT_TEXT: Final[Operation[TextPush]] = Operation(
-    name="import_text",
-    method="POST",
-    path="/branches/{branch}/text/imports",
-    answer="documents.TextPush",
-    body=("update",),
+    "POST", "/branches/{branch}/text/imports", "documents.TextPush"
 )
 PULL_TEXT: Final[Operation[TextView]] = Operation(
-    name="pull_text",
-    method="GET",
-    path="/branches/{branch}/text",
-    answer="documents.TextView",
-    query=("root",),
-    defaults={"root": None},
+    "GET", "/branches/{branch}/text", "documents.TextView", defaults={"root": None}
 )
 PUSH_TEXT: Final[Operation[TextPush]] = Operation(
-    name="push_text",
-    method="POST",
-    path="/branches/{branch}/text",
-    answer="documents.TextPush",
-    body=("update", "gather"),
-    defaults={"gather": False},
+    "POST", "/branches/{branch}/text", "documents.TextPush", defaults={"gather": False}
 )
 FOLLOW_TEXT: Final[Operation[TextChanges]] = Operation(
-    name="follow_text",
-    method="GET",
-    path="/branches/{branch}/text/changes",
-    answer="documents.TextChanges",
-    query=("vector", "session"),
-    defaults={"vector": "", "session": ""},
+    "GET", "/branches/{branch}/text/changes", "documents.TextChanges", defaults={"vector": "", "session": ""}
 )
 TELL_PRESENCE: Final[Operation[Empty]] = Operation(
-    name="tell_presence",
-    method="PUT",
-    path="/branches/{branch}/text/presence",
-    answer="values.Empty",
-    body=("session", "root", "anchor", "head"),
-    defaults={"anchor": b"", "head": b""},
+    "PUT", "/branches/{branch}/text/presence", "values.Empty", defaults={"anchor": b"", "head": b""}
 )
 
 
@@ -220,108 +175,6 @@ class DocumentsCalls(SyncCaller):
         most five times a second.
         """
         return self._call(
-            TELL_PRESENCE,
-            {"branch": branch, "session": session, "root": root, "anchor": anchor, "head": head},
-        )
-
-
-class AsyncDocumentsCalls(AsyncCaller):
-    """Methods to await."""
-
-    async def show_set(self, branch: str, *, name: str = "", offset: int = 0, limit: int = 100) -> SetWindow:
-        """Show a window of a branch's set."""
-        return await self._call(SHOW_SET, {"branch": branch, "name": name, "offset": offset, "limit": limit})
-
-    async def edit_set(
-        self, branch: str, *, add: Sequence[str] = (), remove: Sequence[str] = (), name: str = ""
-    ) -> SetEditResult:
-        """Add items to a branch's set, and remove others."""
-        return await self._call(EDIT_SET, {"branch": branch, "add": add, "remove": remove, "name": name})
-
-    async def snapshot_set(self, branch: str, *, name: str = "") -> DocumentSnapshot:
-        """Compact a set's history. Its content does not change."""
-        return await self._call(SNAPSHOT_SET, {"branch": branch, "name": name})
-
-    async def show_dict(
-        self, branch: str, *, name: str = "", offset: int = 0, limit: int = 100
-    ) -> DictWindow:
-        """Show a window of a branch's dict."""
-        return await self._call(SHOW_DICT, {"branch": branch, "name": name, "offset": offset, "limit": limit})
-
-    async def show_entry(self, branch: str, *, key: str = "", name: str = "") -> DictEntryView:
-        """Show one entry of a branch's dict."""
-        return await self._call(SHOW_ENTRY, {"branch": branch, "key": key, "name": name})
-
-    async def edit_dict(
-        self, branch: str, *, put: Mapping[str, str] | None = None, erase: Sequence[str] = (), name: str = ""
-    ) -> DictEditResult:
-        """Put values into a branch's dict, and erase others."""
-        return await self._call(EDIT_DICT, {"branch": branch, "put": put, "erase": erase, "name": name})
-
-    async def snapshot_dict(self, branch: str, *, name: str = "") -> DocumentSnapshot:
-        """Compact a dict's history. Its content does not change."""
-        return await self._call(SNAPSHOT_DICT, {"branch": branch, "name": name})
-
-    async def open_text(self, branch: str) -> TextClient:
-        """Get a Yjs client id for an editor of a branch's text.
-
-        The id belongs to this user and this branch, and no other editor gets it. Set it as the document's
-        client id before anything is typed (`ydoc.clientID`), and again after the document is made anew. A
-        program that keeps its id goes on with it, once its document has the whole text.
-        """
-        return await self._call(OPEN_TEXT, {"branch": branch})
-
-    async def import_text(self, branch: str, update: bytes) -> TextPush:
-        """Type the text of another Yjs document at the end of a branch's text.
-
-        The words of each text of the document are typed by this user, at the end of the text of the same name.
-        Who wrote them there, formats and other types are left out.
-        """
-        return await self._call(IMPORT_TEXT, {"branch": branch, "update": update})
-
-    async def pull_text(self, branch: str, *, root: str | None = None) -> TextView:
-        """Show a branch's text as one Yjs update and, optionally, as plain text."""
-        return await self._call(PULL_TEXT, {"branch": branch, "root": root})
-
-    async def push_text(self, branch: str, update: bytes, *, gather: bool = False) -> TextPush:
-        """Write a Yjs update to a branch's text.
-
-        The document needs a client id of `open_text`. An update of which words would not be in the text is
-        refused with `bad_input`, as a whole: its client id is another's, its clocks were used, or it builds on
-        words that are not here.
-        """
-        return await self._call(PUSH_TEXT, {"branch": branch, "update": update, "gather": gather})
-
-    async def follow_text(self, branch: str, *, vector: str = "", session: str = "") -> TextChanges:
-        """Show what an editor lacks of a branch's text, or follow it as it changes.
-
-        A stream begins with an `update` of all that is lacking, and a `presence`. The editor takes every update
-        in; in which order does not matter. At `whole` it begins anew with an empty document, since what it has
-        includes commits that count no more.
-        """
-        return await self._call(FOLLOW_TEXT, {"branch": branch, "vector": vector, "session": session})
-
-    def watch_text(
-        self, branch: str, *, vector: str = "", session: str = "", reconnect: bool = True
-    ) -> AsyncEventStream:
-        """Follow events as they come: `update`, `whole`, `presence`, `closing`.
-
-        With `reconnect`, a stream that is cut goes on where it was.
-        """
-        return self._watch(
-            FOLLOW_TEXT, {"branch": branch, "vector": vector, "session": session}, reconnect=reconnect
-        )
-
-    async def tell_presence(
-        self, branch: str, session: bytes, root: str, *, anchor: bytes = b"", head: bytes = b""
-    ) -> Empty:
-        """Tell other editors of a branch's text that one has it open, and where its cursor is.
-
-        Told to editors at this node and, under the node's user, to connected nodes of members who read the
-        branch; stored nowhere. It holds for 30 seconds: tell it again every 10, and when the cursor moves, at
-        most five times a second.
-        """
-        return await self._call(
             TELL_PRESENCE,
             {"branch": branch, "session": session, "root": root, "anchor": anchor, "head": head},
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ravel.callers import AsyncCaller, SyncCaller
+from ravel.callers import SyncCaller
 from ravel.operations import Operation
 
 if TYPE_CHECKING:  # a command calls one or two, and imports their types
@@ -22,49 +22,26 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
     )
     from ravel.types.values import RootCommit
 
-LIST_MEMBERS: Final[Operation[MemberList]] = Operation(
-    name="list_members", method="GET", path="/repos/{repo}/members", answer="members.MemberList"
-)
+LIST_MEMBERS: Final[Operation[MemberList]] = Operation("GET", "/repos/{repo}/members", "members.MemberList")
 LIST_MEMBER_CHANGES: Final[Operation[MemberChangeList]] = Operation(
-    name="list_member_changes",
-    method="GET",
-    path="/repos/{repo}/members/changes",
-    answer="members.MemberChangeList",
-    query=("limit", "since"),
-    defaults={"limit": 100, "since": 0},
+    "GET", "/repos/{repo}/members/changes", "members.MemberChangeList", defaults={"limit": 100, "since": 0}
 )
 GRANT_PERMISSION: Final[Operation[MembershipChange]] = Operation(
-    name="grant_permission",
-    method="POST",
-    path="/repos/{repo}/members",
-    answer="members.MembershipChange",
-    body=("user", "permission"),
+    "POST", "/repos/{repo}/members", "members.MembershipChange"
 )
 REMOVE_MEMBER: Final[Operation[RemovalResult]] = Operation(
-    name="remove_member",
-    method="POST",
-    path="/repos/{repo}/removals",
-    answer="members.RemovalResult",
-    body=("user", "keeps", "person"),
-    defaults={"keeps": "", "person": False},
+    "POST", "/repos/{repo}/removals", "members.RemovalResult", defaults={"keeps": "", "person": False}
 )
 LEAVE_REPO: Final[Operation[LeaveResult]] = Operation(
-    name="leave_repo",
-    method="POST",
-    path="/repos/{repo}/leave",
-    answer="members.LeaveResult",
-    body=("force",),
-    defaults={"force": False},
+    "POST", "/repos/{repo}/leave", "members.LeaveResult", defaults={"force": False}
 )
 LIST_INVITATIONS: Final[Operation[InvitationList]] = Operation(
-    name="list_invitations", method="GET", path="/repos/{repo}/invitations", answer="members.InvitationList"
+    "GET", "/repos/{repo}/invitations", "members.InvitationList"
 )
 CREATE_INVITATION: Final[Operation[InvitationLinkView]] = Operation(
-    name="create_invitation",
-    method="POST",
-    path="/repos/{repo}/invitations",
-    answer="members.InvitationLinkView",
-    body=("permission", "expires_seconds", "uses", "reach", "renews"),
+    "POST",
+    "/repos/{repo}/invitations",
+    "members.InvitationLinkView",
     defaults={
         "permission": "write",
         "expires_seconds": 604800,
@@ -74,23 +51,16 @@ CREATE_INVITATION: Final[Operation[InvitationLinkView]] = Operation(
     },
 )
 REVOKE_INVITATION: Final[Operation[MembershipChange]] = Operation(
-    name="revoke_invitation",
-    method="DELETE",
-    path="/repos/{repo}/invitations/{invitation}",
-    answer="members.MembershipChange",
+    "DELETE", "/repos/{repo}/invitations/{invitation}", "members.MembershipChange"
 )
 ADOPT_COMMITS: Final[Operation[MembershipChange]] = Operation(
-    name="adopt_commits",
-    method="POST",
-    path="/branches/{branch}/adoptions",
-    answer="members.MembershipChange",
-    body=("commits",),
+    "POST", "/branches/{branch}/adoptions", "members.MembershipChange"
 )
 LIST_CHECKPOINTS: Final[Operation[CheckpointList]] = Operation(
-    name="list_checkpoints", method="GET", path="/repos/{repo}/checkpoints", answer="members.CheckpointList"
+    "GET", "/repos/{repo}/checkpoints", "members.CheckpointList"
 )
 SIGN_MEMBERS: Final[Operation[RootCommit]] = Operation(
-    name="sign_members", method="POST", path="/repos/{repo}/checkpoints", answer="values.RootCommit"
+    "POST", "/repos/{repo}/checkpoints", "values.RootCommit"
 )
 
 
@@ -159,72 +129,3 @@ class MembersCalls(SyncCaller):
     def sign_members(self, repo: str) -> RootCommit:
         """Sign who the members are, what they may do, and which secrets are theirs, for others to compare."""
         return self._call(SIGN_MEMBERS, {"repo": repo})
-
-
-class AsyncMembersCalls(AsyncCaller):
-    """Methods to await."""
-
-    async def list_members(self, repo: str) -> MemberList:
-        """List the members of a repo and what they may do."""
-        return await self._call(LIST_MEMBERS, {"repo": repo})
-
-    async def list_member_changes(self, repo: str, *, limit: int = 100, since: int = 0) -> MemberChangeList:
-        """List who came to a repo, left, was excluded, may do something else or has another name."""
-        return await self._call(LIST_MEMBER_CHANGES, {"repo": repo, "limit": limit, "since": since})
-
-    async def grant_permission(self, repo: str, user: str, permission: str) -> MembershipChange:
-        """Make a user a member, or raise a member's permission."""
-        return await self._call(GRANT_PERMISSION, {"repo": repo, "user": user, "permission": permission})
-
-    async def remove_member(
-        self, repo: str, user: str, *, keeps: str = "", person: bool = False
-    ) -> RemovalResult:
-        """Exclude a member, or lower a member's permission."""
-        return await self._call(REMOVE_MEMBER, {"repo": repo, "user": user, "keeps": keeps, "person": person})
-
-    async def leave_repo(self, repo: str, *, force: bool = False) -> LeaveResult:
-        """Stop being a member of a repo."""
-        return await self._call(LEAVE_REPO, {"repo": repo, "force": force})
-
-    async def list_invitations(self, repo: str) -> InvitationList:
-        """List the invitations of a repo."""
-        return await self._call(LIST_INVITATIONS, {"repo": repo})
-
-    async def create_invitation(
-        self,
-        repo: str,
-        *,
-        permission: str = "write",
-        expires_seconds: int = 604800,
-        uses: int = 1,
-        reach: str = "machine",
-        renews: bool = False,
-    ) -> InvitationLinkView:
-        """Make an invitation link."""
-        return await self._call(
-            CREATE_INVITATION,
-            {
-                "repo": repo,
-                "permission": permission,
-                "expires_seconds": expires_seconds,
-                "uses": uses,
-                "reach": reach,
-                "renews": renews,
-            },
-        )
-
-    async def revoke_invitation(self, repo: str, invitation: str) -> MembershipChange:
-        """End an invitation."""
-        return await self._call(REVOKE_INVITATION, {"repo": repo, "invitation": invitation})
-
-    async def adopt_commits(self, branch: str, commits: Sequence[str]) -> MembershipChange:
-        """Make void commits of a branch count again."""
-        return await self._call(ADOPT_COMMITS, {"branch": branch, "commits": commits})
-
-    async def list_checkpoints(self, repo: str) -> CheckpointList:
-        """List who signed who the members are, and who signed something false."""
-        return await self._call(LIST_CHECKPOINTS, {"repo": repo})
-
-    async def sign_members(self, repo: str) -> RootCommit:
-        """Sign who the members are, what they may do, and which secrets are theirs, for others to compare."""
-        return await self._call(SIGN_MEMBERS, {"repo": repo})

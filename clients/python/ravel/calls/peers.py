@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ravel.callers import AsyncCaller, SyncCaller
+from ravel.callers import SyncCaller
 from ravel.operations import Operation
 
 if TYPE_CHECKING:  # a command calls one or two, and imports their types
@@ -22,53 +22,26 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
     )
     from ravel.types.values import Empty
 
-LIST_PEERS: Final[Operation[PeerList]] = Operation(
-    name="list_peers", method="GET", path="/peers", answer="peers.PeerList"
-)
-ADD_PEER: Final[Operation[PeerView]] = Operation(
-    name="add_peer",
-    method="POST",
-    path="/peers",
-    answer="peers.PeerView",
-    body=("address", "peer", "relay"),
-    defaults={"relay": None},
-)
-SHOW_PEER: Final[Operation[PeerSettings]] = Operation(
-    name="show_peer", method="GET", path="/peers/{peer}", answer="peers.PeerSettings"
-)
-RESTORE_PEER: Final[Operation[PeerView]] = Operation(
-    name="restore_peer",
-    method="PUT",
-    path="/peers/{peer}",
-    answer="peers.PeerView",
-    body=("address", "others", "from_link", "relay", "repos"),
-)
-REMOVE_PEER: Final[Operation[Empty]] = Operation(
-    name="remove_peer", method="DELETE", path="/peers/{peer}", answer="values.Empty"
-)
-BAN_PEER: Final[Operation[PeerBan]] = Operation(
-    name="ban_peer", method="PUT", path="/peers/{peer}/ban", answer="peers.PeerBan"
-)
-UNBAN_PEER: Final[Operation[PeerBan]] = Operation(
-    name="unban_peer", method="DELETE", path="/peers/{peer}/ban", answer="peers.PeerBan"
-)
-SHOW_RELAY: Final[Operation[RelayStatus]] = Operation(
-    name="show_relay", method="GET", path="/relay", answer="peers.RelayStatus"
-)
+LIST_PEERS: Final[Operation[PeerList]] = Operation("GET", "/peers", "peers.PeerList")
+ADD_PEER: Final[Operation[PeerView]] = Operation("POST", "/peers", "peers.PeerView", defaults={"relay": None})
+SHOW_PEER: Final[Operation[PeerSettings]] = Operation("GET", "/peers/{peer}", "peers.PeerSettings")
+RESTORE_PEER: Final[Operation[PeerView]] = Operation("PUT", "/peers/{peer}", "peers.PeerView")
+REMOVE_PEER: Final[Operation[Empty]] = Operation("DELETE", "/peers/{peer}", "values.Empty")
+BAN_PEER: Final[Operation[PeerBan]] = Operation("PUT", "/peers/{peer}/ban", "peers.PeerBan")
+UNBAN_PEER: Final[Operation[PeerBan]] = Operation("DELETE", "/peers/{peer}/ban", "peers.PeerBan")
+SHOW_RELAY: Final[Operation[RelayStatus]] = Operation("GET", "/relay", "peers.RelayStatus")
 LIST_RELAYED_TOPICS: Final[Operation[RelayedTopicList]] = Operation(
-    name="list_relayed_topics", method="GET", path="/relay/topics", answer="peers.RelayedTopicList"
+    "GET", "/relay/topics", "peers.RelayedTopicList"
 )
 PIN_TOPIC: Final[Operation[RelayedTopic]] = Operation(
-    name="pin_topic", method="PUT", path="/relay/topics/{topic}/pin", answer="peers.RelayedTopic"
+    "PUT", "/relay/topics/{topic}/pin", "peers.RelayedTopic"
 )
 UNPIN_TOPIC: Final[Operation[RelayedTopic]] = Operation(
-    name="unpin_topic", method="DELETE", path="/relay/topics/{topic}/pin", answer="peers.RelayedTopic"
+    "DELETE", "/relay/topics/{topic}/pin", "peers.RelayedTopic"
 )
-ALLOW_PEER: Final[Operation[RelayAllowance]] = Operation(
-    name="allow_peer", method="PUT", path="/relay/peers/{peer}", answer="peers.RelayAllowance"
-)
+ALLOW_PEER: Final[Operation[RelayAllowance]] = Operation("PUT", "/relay/peers/{peer}", "peers.RelayAllowance")
 DENY_PEER: Final[Operation[RelayAllowance]] = Operation(
-    name="deny_peer", method="DELETE", path="/relay/peers/{peer}", answer="peers.RelayAllowance"
+    "DELETE", "/relay/peers/{peer}", "peers.RelayAllowance"
 )
 
 
@@ -144,77 +117,3 @@ class PeersCalls(SyncCaller):
     def deny_peer(self, peer: str) -> RelayAllowance:
         """Make a peer unknown to this relay."""
         return self._call(DENY_PEER, {"peer": peer})
-
-
-class AsyncPeersCalls(AsyncCaller):
-    """Methods to await."""
-
-    async def list_peers(self) -> PeerList:
-        """List peers, learned addresses and banned peers."""
-        return await self._call(LIST_PEERS, {})
-
-    async def add_peer(self, address: str, peer: str, *, relay: bool | None = None) -> PeerView:
-        """Keep a connection to a peer, at this address too."""
-        return await self._call(ADD_PEER, {"address": address, "peer": peer, "relay": relay})
-
-    async def show_peer(self, peer: str) -> PeerSettings:
-        """Show what a user or links asked for of a peer that this node keeps a connection to."""
-        return await self._call(SHOW_PEER, {"peer": peer})
-
-    async def restore_peer(
-        self,
-        peer: str,
-        address: str,
-        others: Sequence[str],
-        from_link: bool,
-        relay: bool,
-        repos: Sequence[str],
-    ) -> PeerView:
-        """Keep a connection to a peer, of the full id, with just these settings: to take back its removal."""
-        return await self._call(
-            RESTORE_PEER,
-            {
-                "peer": peer,
-                "address": address,
-                "others": others,
-                "from_link": from_link,
-                "relay": relay,
-                "repos": repos,
-            },
-        )
-
-    async def remove_peer(self, peer: str) -> Empty:
-        """Disconnect from a peer and stop dialing it."""
-        return await self._call(REMOVE_PEER, {"peer": peer})
-
-    async def ban_peer(self, peer: str) -> PeerBan:
-        """Disconnect from a peer, and neither dial nor serve it."""
-        return await self._call(BAN_PEER, {"peer": peer})
-
-    async def unban_peer(self, peer: str) -> PeerBan:
-        """Let a banned peer connect again."""
-        return await self._call(UNBAN_PEER, {"peer": peer})
-
-    async def show_relay(self) -> RelayStatus:
-        """Show what this relay keeps, for whom, what it refuses, and when it will be full."""
-        return await self._call(SHOW_RELAY, {})
-
-    async def list_relayed_topics(self) -> RelayedTopicList:
-        """List the topics that this node keeps for others, and the room that they take."""
-        return await self._call(LIST_RELAYED_TOPICS, {})
-
-    async def pin_topic(self, topic: str) -> RelayedTopic:
-        """Never delete a topic to make room. A full id may name a topic that is not here yet."""
-        return await self._call(PIN_TOPIC, {"topic": topic})
-
-    async def unpin_topic(self, topic: str) -> RelayedTopic:
-        """Let a topic be deleted to make room, like others."""
-        return await self._call(UNPIN_TOPIC, {"topic": topic})
-
-    async def allow_peer(self, peer: str) -> RelayAllowance:
-        """Make a peer a known peer of this relay, by its full id."""
-        return await self._call(ALLOW_PEER, {"peer": peer})
-
-    async def deny_peer(self, peer: str) -> RelayAllowance:
-        """Make a peer unknown to this relay."""
-        return await self._call(DENY_PEER, {"peer": peer})

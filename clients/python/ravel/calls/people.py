@@ -4,33 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ravel.callers import AsyncCaller, SyncCaller
+from ravel.callers import SyncCaller
 from ravel.operations import Operation
 
 if TYPE_CHECKING:  # a command calls one or two, and imports their types
     from ravel.types.people import OwnName, Petname, PetnameList
 
-SHOW_ME: Final[Operation[OwnName]] = Operation(
-    name="show_me", method="GET", path="/me", answer="people.OwnName"
-)
-STATE_ME: Final[Operation[OwnName]] = Operation(
-    name="state_me",
-    method="PUT",
-    path="/me",
-    answer="people.OwnName",
-    body=("name", "color"),
-    defaults={"color": None},
-)
-LIST_PETNAMES: Final[Operation[PetnameList]] = Operation(
-    name="list_petnames", method="GET", path="/petnames", answer="people.PetnameList"
-)
+SHOW_ME: Final[Operation[OwnName]] = Operation("GET", "/me", "people.OwnName")
+STATE_ME: Final[Operation[OwnName]] = Operation("PUT", "/me", "people.OwnName", defaults={"color": None})
+LIST_PETNAMES: Final[Operation[PetnameList]] = Operation("GET", "/petnames", "people.PetnameList")
 SET_PETNAME: Final[Operation[Petname]] = Operation(
-    name="set_petname",
-    method="PUT",
-    path="/petnames",
-    answer="people.Petname",
-    body=("user", "name", "peer"),
-    defaults={"peer": False},
+    "PUT", "/petnames", "people.Petname", defaults={"peer": False}
 )
 
 
@@ -56,27 +40,3 @@ class PeopleCalls(SyncCaller):
     def set_petname(self, user: str, name: str | None, *, peer: bool = False) -> Petname:
         """Name a user or a node on this node, or take the name away. It goes before what a user calls itself."""
         return self._call(SET_PETNAME, {"user": user, "name": name, "peer": peer})
-
-
-class AsyncPeopleCalls(AsyncCaller):
-    """Methods to await."""
-
-    async def show_me(self) -> OwnName:
-        """Show what this user calls itself, and in which repos others see it."""
-        return await self._call(SHOW_ME, {})
-
-    async def state_me(self, name: str | None, *, color: int | None = None) -> OwnName:
-        """State what this user calls itself, in all repos where it may write, now and later.
-
-        Of each minute the first statement in a repo counts: the node waits for the next one where that is
-        needed.
-        """
-        return await self._call(STATE_ME, {"name": name, "color": color})
-
-    async def list_petnames(self) -> PetnameList:
-        """List what this user calls others. These names are on this node alone."""
-        return await self._call(LIST_PETNAMES, {})
-
-    async def set_petname(self, user: str, name: str | None, *, peer: bool = False) -> Petname:
-        """Name a user or a node on this node, or take the name away. It goes before what a user calls itself."""
-        return await self._call(SET_PETNAME, {"user": user, "name": name, "peer": peer})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ravel.callers import AsyncCaller, SyncCaller
+from ravel.callers import SyncCaller
 from ravel.operations import Operation
 
 if TYPE_CHECKING:  # a command calls one or two, and imports their types
@@ -13,39 +13,21 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
     from ravel.types.quorums import Proposal, QuorumState
     from ravel.types.values import RootCommit
 
-SHOW_QUORUM: Final[Operation[QuorumState]] = Operation(
-    name="show_quorum", method="GET", path="/repos/{repo}/quorum", answer="quorums.QuorumState"
-)
+SHOW_QUORUM: Final[Operation[QuorumState]] = Operation("GET", "/repos/{repo}/quorum", "quorums.QuorumState")
 SET_QUORUM: Final[Operation[RootCommit]] = Operation(
-    name="set_quorum",
-    method="PUT",
-    path="/repos/{repo}/quorum",
-    answer="values.RootCommit",
-    body=("signers", "threshold", "removals"),
-    defaults={"removals": False},
+    "PUT", "/repos/{repo}/quorum", "values.RootCommit", defaults={"removals": False}
 )
 PROPOSE_REMOVAL: Final[Operation[Proposal]] = Operation(
-    name="propose_removal",
-    method="POST",
-    path="/repos/{repo}/proposals",
-    answer="quorums.Proposal",
-    body=("user", "keeps"),
-    defaults={"keeps": ""},
+    "POST", "/repos/{repo}/proposals", "quorums.Proposal", defaults={"keeps": ""}
 )
 PROPOSE_CHECKPOINT: Final[Operation[Proposal]] = Operation(
-    name="propose_checkpoint", method="POST", path="/branches/{branch}/proposals", answer="quorums.Proposal"
+    "POST", "/branches/{branch}/proposals", "quorums.Proposal"
 )
 APPROVE_PROPOSAL: Final[Operation[Proposal]] = Operation(
-    name="approve_proposal",
-    method="POST",
-    path="/repos/{repo}/proposals/{proposal}/approvals",
-    answer="quorums.Proposal",
+    "POST", "/repos/{repo}/proposals/{proposal}/approvals", "quorums.Proposal"
 )
 MAKE_CHECKPOINT: Final[Operation[Proposal]] = Operation(
-    name="make_checkpoint",
-    method="POST",
-    path="/repos/{repo}/proposals/{proposal}/checkpoint",
-    answer="quorums.Proposal",
+    "POST", "/repos/{repo}/proposals/{proposal}/checkpoint", "quorums.Proposal"
 )
 
 
@@ -79,35 +61,3 @@ class QuorumsCalls(SyncCaller):
     def make_checkpoint(self, repo: str, proposal: str) -> Proposal:
         """Make a checkpoint that enough signers have approved."""
         return self._call(MAKE_CHECKPOINT, {"repo": repo, "proposal": proposal})
-
-
-class AsyncQuorumsCalls(AsyncCaller):
-    """Methods to await."""
-
-    async def show_quorum(self, repo: str) -> QuorumState:
-        """Show the quorums in force and the latest proposals."""
-        return await self._call(SHOW_QUORUM, {"repo": repo})
-
-    async def set_quorum(
-        self, repo: str, signers: Sequence[str], threshold: int, *, removals: bool = False
-    ) -> RootCommit:
-        """Set who must approve checkpoints and, optionally, removals."""
-        return await self._call(
-            SET_QUORUM, {"repo": repo, "signers": signers, "threshold": threshold, "removals": removals}
-        )
-
-    async def propose_removal(self, repo: str, user: str, *, keeps: str = "") -> Proposal:
-        """Ask the signers to exclude a member, or to lower a member's permission."""
-        return await self._call(PROPOSE_REMOVAL, {"repo": repo, "user": user, "keeps": keeps})
-
-    async def propose_checkpoint(self, branch: str) -> Proposal:
-        """Ask the signers for a checkpoint of a branch as it is now."""
-        return await self._call(PROPOSE_CHECKPOINT, {"branch": branch})
-
-    async def approve_proposal(self, repo: str, proposal: str) -> Proposal:
-        """Sign a proposal. The last approval that a checkpoint lacks makes it."""
-        return await self._call(APPROVE_PROPOSAL, {"repo": repo, "proposal": proposal})
-
-    async def make_checkpoint(self, repo: str, proposal: str) -> Proposal:
-        """Make a checkpoint that enough signers have approved."""
-        return await self._call(MAKE_CHECKPOINT, {"repo": repo, "proposal": proposal})

@@ -4,45 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ravel.callers import AsyncCaller, SyncCaller
+from ravel.callers import SyncCaller
 from ravel.operations import Operation
 
 if TYPE_CHECKING:  # a command calls one or two, and imports their types
     from ravel.types.requests import AskLinkList, AskLinkMade, RequestList, RequestView
 
 MAKE_ASK_LINK: Final[Operation[AskLinkMade]] = Operation(
-    name="make_ask_link",
-    method="POST",
-    path="/repos/{repo}/lobbies",
-    answer="requests.AskLinkMade",
-    body=("permission", "expires_seconds", "uses", "reach"),
+    "POST",
+    "/repos/{repo}/lobbies",
+    "requests.AskLinkMade",
     defaults={"permission": "write", "expires_seconds": 604800, "uses": 16, "reach": "machine"},
 )
 LIST_ASK_LINKS: Final[Operation[AskLinkList]] = Operation(
-    name="list_ask_links", method="GET", path="/repos/{repo}/lobbies", answer="requests.AskLinkList"
+    "GET", "/repos/{repo}/lobbies", "requests.AskLinkList"
 )
 CLOSE_ASK_LINK: Final[Operation[AskLinkList]] = Operation(
-    name="close_ask_link",
-    method="DELETE",
-    path="/repos/{repo}/lobbies/{lobby}",
-    answer="requests.AskLinkList",
+    "DELETE", "/repos/{repo}/lobbies/{lobby}", "requests.AskLinkList"
 )
 LIST_REQUESTS: Final[Operation[RequestList]] = Operation(
-    name="list_requests", method="GET", path="/repos/{repo}/requests", answer="requests.RequestList"
+    "GET", "/repos/{repo}/requests", "requests.RequestList"
 )
-LIST_ALL_REQUESTS: Final[Operation[RequestList]] = Operation(
-    name="list_all_requests", method="GET", path="/requests", answer="requests.RequestList"
-)
+LIST_ALL_REQUESTS: Final[Operation[RequestList]] = Operation("GET", "/requests", "requests.RequestList")
 ANSWER_REQUEST: Final[Operation[RequestView]] = Operation(
-    name="answer_request",
-    method="POST",
-    path="/repos/{repo}/requests/{request}/answers",
-    answer="requests.RequestView",
-    body=("accepts", "permission"),
-    defaults={"permission": ""},
+    "POST", "/repos/{repo}/requests/{request}/answers", "requests.RequestView", defaults={"permission": ""}
 )
 CANCEL_REQUEST: Final[Operation[RequestList]] = Operation(
-    name="cancel_request", method="DELETE", path="/requests/{request}", answer="requests.RequestList"
+    "DELETE", "/requests/{request}", "requests.RequestList"
 )
 
 
@@ -95,56 +83,3 @@ class RequestsCalls(SyncCaller):
     def cancel_request(self, request: str) -> RequestList:
         """Take back a request of this user, named by its repo."""
         return self._call(CANCEL_REQUEST, {"request": request})
-
-
-class AsyncRequestsCalls(AsyncCaller):
-    """Methods to await."""
-
-    async def make_ask_link(
-        self,
-        repo: str,
-        *,
-        permission: str = "write",
-        expires_seconds: int = 604800,
-        uses: int = 16,
-        reach: str = "machine",
-    ) -> AskLinkMade:
-        """Make a link by which users ask to be let into a repo. It has no secret of the repo."""
-        return await self._call(
-            MAKE_ASK_LINK,
-            {
-                "repo": repo,
-                "permission": permission,
-                "expires_seconds": expires_seconds,
-                "uses": uses,
-                "reach": reach,
-            },
-        )
-
-    async def list_ask_links(self, repo: str) -> AskLinkList:
-        """List the links by which users ask to be let into a repo."""
-        return await self._call(LIST_ASK_LINKS, {"repo": repo})
-
-    async def close_ask_link(self, repo: str, lobby: str) -> AskLinkList:
-        """End a link by which users ask. Who asked by it and has no answer is not accepted any more."""
-        return await self._call(CLOSE_ASK_LINK, {"repo": repo, "lobby": lobby})
-
-    async def list_requests(self, repo: str) -> RequestList:
-        """List who asks to be let into a repo."""
-        return await self._call(LIST_REQUESTS, {"repo": repo})
-
-    async def list_all_requests(self) -> RequestList:
-        """List who asks to be let into any repo, and what this user asked for."""
-        return await self._call(LIST_ALL_REQUESTS, {})
-
-    async def answer_request(
-        self, repo: str, request: str, accepts: bool, *, permission: str = ""
-    ) -> RequestView:
-        """Accept a request, which makes the user a member, or refuse it."""
-        return await self._call(
-            ANSWER_REQUEST, {"repo": repo, "request": request, "accepts": accepts, "permission": permission}
-        )
-
-    async def cancel_request(self, request: str) -> RequestList:
-        """Take back a request of this user, named by its repo."""
-        return await self._call(CANCEL_REQUEST, {"request": request})

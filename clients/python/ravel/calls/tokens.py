@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ravel.callers import AsyncCaller, SyncCaller
+from ravel.callers import SyncCaller
 from ravel.operations import Operation
 
 if TYPE_CHECKING:  # a command calls one or two, and imports their types
@@ -14,27 +14,16 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
     from ravel.types.tokens import NewToken, TokenList, TokenView
 
 CREATE_TOKEN: Final[Operation[NewToken]] = Operation(
-    name="create_token",
-    method="POST",
-    path="/tokens",
-    answer="tokens.NewToken",
-    body=("name", "actions", "repos", "branches", "origins", "expires_seconds"),
+    "POST",
+    "/tokens",
+    "tokens.NewToken",
     defaults={"repos": (), "branches": (), "origins": (), "expires_seconds": 7776000},
 )
-LIST_TOKENS: Final[Operation[TokenList]] = Operation(
-    name="list_tokens", method="GET", path="/tokens", answer="tokens.TokenList"
-)
+LIST_TOKENS: Final[Operation[TokenList]] = Operation("GET", "/tokens", "tokens.TokenList")
 REVOKE_TOKEN: Final[Operation[Revoked]] = Operation(
-    name="revoke_token",
-    method="DELETE",
-    path="/tokens/{token}",
-    answer="made.Revoked",
-    query=("made",),
-    defaults={"made": False},
+    "DELETE", "/tokens/{token}", "made.Revoked", defaults={"made": False}, in_query=True
 )
-SHOW_TOKEN: Final[Operation[TokenView]] = Operation(
-    name="show_token", method="GET", path="/token", answer="tokens.TokenView"
-)
+SHOW_TOKEN: Final[Operation[TokenView]] = Operation("GET", "/token", "tokens.TokenView")
 
 
 class TokensCalls(SyncCaller):
@@ -83,51 +72,3 @@ class TokensCalls(SyncCaller):
     def show_token(self) -> TokenView:
         """Show the token that this request carries."""
         return self._call(SHOW_TOKEN, {})
-
-
-class AsyncTokensCalls(AsyncCaller):
-    """Methods to await."""
-
-    async def create_token(
-        self,
-        name: str,
-        actions: Sequence[str],
-        *,
-        repos: Sequence[str] = (),
-        branches: Sequence[str] = (),
-        origins: Sequence[str] = (),
-        expires_seconds: int = 7776000,
-    ) -> NewToken:
-        """Make a token for an app.
-
-        A name that an expired or revoked token has is free.
-        """
-        return await self._call(
-            CREATE_TOKEN,
-            {
-                "name": name,
-                "actions": actions,
-                "repos": repos,
-                "branches": branches,
-                "origins": origins,
-                "expires_seconds": expires_seconds,
-            },
-        )
-
-    async def list_tokens(self) -> TokenList:
-        """List tokens with what they may do and when they were last used."""
-        return await self._call(LIST_TOKENS, {})
-
-    async def revoke_token(self, token: str, *, made: bool = False) -> Revoked:
-        """Revoke a token, at once and for good.
-
-        Its event streams end within 15 s, and get no event before that. The answer lists what its holder made:
-        a member, and a link that opens a repo, stay until a person ends them as `advice` says. Where any of
-        that stays, the token is kept as revoked, and can be revoked again, with `made` too. Of a name that was
-        used again, the one that is good is meant.
-        """
-        return await self._call(REVOKE_TOKEN, {"token": token, "made": made})
-
-    async def show_token(self) -> TokenView:
-        """Show the token that this request carries."""
-        return await self._call(SHOW_TOKEN, {})

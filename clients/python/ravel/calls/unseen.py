@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ravel.callers import AsyncCaller, SyncCaller
+from ravel.callers import SyncCaller
 from ravel.operations import Operation
 
 if TYPE_CHECKING:  # a command calls one or two, and imports their types
     from ravel.types.unseen import UnseenCommitList, UnseenList
     from ravel.types.values import Empty
 
-LIST_UNSEEN: Final[Operation[UnseenList]] = Operation(
-    name="list_unseen", method="GET", path="/unseen", answer="unseen.UnseenList"
-)
+LIST_UNSEEN: Final[Operation[UnseenList]] = Operation("GET", "/unseen", "unseen.UnseenList")
 SHOW_UNSEEN: Final[Operation[UnseenCommitList]] = Operation(
-    name="show_unseen", method="GET", path="/branches/{branch}/unseen", answer="unseen.UnseenCommitList"
+    "GET", "/branches/{branch}/unseen", "unseen.UnseenCommitList"
 )
-MARK_SEEN: Final[Operation[Empty]] = Operation(
-    name="mark_seen", method="PUT", path="/branches/{branch}/seen", answer="values.Empty", body=("up_to",)
-)
+MARK_SEEN: Final[Operation[Empty]] = Operation("PUT", "/branches/{branch}/seen", "values.Empty")
 
 
 class UnseenCalls(SyncCaller):
@@ -36,19 +32,3 @@ class UnseenCalls(SyncCaller):
     def mark_seen(self, branch: str, up_to: int) -> Empty:
         """Have a branch seen up to a moment. Only this node knows."""
         return self._call(MARK_SEEN, {"branch": branch, "up_to": up_to})
-
-
-class AsyncUnseenCalls(AsyncCaller):
-    """Methods to await."""
-
-    async def list_unseen(self) -> UnseenList:
-        """List branches with commits of others that the user has not seen, archived ones left out."""
-        return await self._call(LIST_UNSEEN, {})
-
-    async def show_unseen(self, branch: str) -> UnseenCommitList:
-        """Show which commits of a branch the user has not seen."""
-        return await self._call(SHOW_UNSEEN, {"branch": branch})
-
-    async def mark_seen(self, branch: str, up_to: int) -> Empty:
-        """Have a branch seen up to a moment. Only this node knows."""
-        return await self._call(MARK_SEEN, {"branch": branch, "up_to": up_to})
