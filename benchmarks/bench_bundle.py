@@ -20,7 +20,6 @@ from benchmarks.common import clock_ms, figure, follow, write_history
 from node.authoring.author import Author
 from node.care.bundle_reading import read_bundle
 from node.care.bundle_writing import write_bundle
-from node.contract.bundles import BundleReading
 from node.home.config_sections import WORKERS_DEFAULT
 from node.ingest.native_reading import Reader, make_reader
 from node.ingest.replica import Replica
@@ -28,6 +27,7 @@ from node.membership.joining import Joiner
 from node.runtime.blocking import threads, tune_interpreter
 from node.sync.hub import Hub
 from protocol.crypto.keys import UserSeed
+from ravel.types.bundles import BundleReading
 from storage.repos.repos import Branch, Repo
 
 _CHUNK_SIZE: Final = 1 << 16

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from benchmarks.common import figure, note, percentile, write_history
 from benchmarks.daemons import running
-from node.contract.repos import RepoList
 from node.home.identity import open_keys
+from ravel.types.repos import RepoList
 from tests.e2e.cluster import Peer, digest, until
 from tests.support.keys import no_passphrase
 

@@ -12,12 +12,13 @@ from typing import Any, Final
 from node.api.callers import Caller, Callers
 from node.api.event_streams import Event, EventSource
 from node.api.targets import Targets
-from node.contract.access import ACTIONS, Action, TargetKind, TokenScope
+from node.contract.access import ACTIONS, TargetKind, TokenScope
 from node.contract.endpoint import Endpoint
 from node.observe.standing_view import without_peers
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
 from node.runtime.wording import counted
+from ravel.types.values import Action
 
 _SHOWN_MAX: Final = 100
 """Characters of a name that a refusal repeats."""

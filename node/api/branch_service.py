@@ -24,9 +24,6 @@ from node.content.posts import Posts
 from node.content.search import Search
 from node.content.text_process import TextProcess
 from node.content.texts import Texts
-from node.contract.branches import BranchList, BranchView
-from node.contract.commits import CommitView, VerdictView, VoidList
-from node.contract.timelines import PastCommits, TangleView
 from node.importers.imports import Imports
 from node.membership.comments import Comments
 from node.membership.inbox import Inbox
@@ -47,6 +44,9 @@ from node.timelines.unseen import UnseenCommits
 from node.timelines.views import branch_view
 from node.timelines.why import explain, list_voids
 from protocol.formats.text import id_text
+from ravel.types.branches import BranchList, BranchView
+from ravel.types.commits import CommitView, VerdictView, VoidList
+from ravel.types.timelines import PastCommits, TangleView
 from storage.commits.heads import count_heads, load_heads
 from storage.commits.pending import UNREAD, count_pending, count_rejections
 from storage.repos.repos import Branch

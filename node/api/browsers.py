@@ -9,7 +9,6 @@ from typing import Final
 from node.api.callers import Caller
 from node.api.codes import OneTimeCodes
 from node.api.tokens import Tokens
-from node.contract.browsers import BrowserList, KeptBrowser, PairingCode, RemoteView
 from node.http.remote import Remote
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
@@ -21,6 +20,7 @@ from protocol.limits.users import (
     PAIRING_TRIES_MAX,
 )
 from ravel.characters import composed, name_fault
+from ravel.types.browsers import BrowserList, KeptBrowser, PairingCode, RemoteView
 
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz234567"
 _DROPPED: Final = str.maketrans("", "", "- ")

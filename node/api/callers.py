@@ -10,9 +10,10 @@ from typing import Final
 
 from starlette.requests import Request
 
-from node.contract.access import ACTIONS, Action
+from node.contract.access import ACTIONS
 from node.home.tokens import OF_BROWSERS, PREFIX, Token, TokenFile, is_well_formed
 from node.runtime.errors import ServiceError
+from ravel.types.values import Action
 
 CALLER: Final = "ravel.caller"
 """In a request's scope: the Caller, of requests that showed a token."""

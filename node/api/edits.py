@@ -12,8 +12,6 @@ import trio
 from sqlalchemy import Connection
 
 from node.api.event_streams import Event
-from node.contract.commits import EditItem, TimelineItem
-from node.contract.timelines import EditView, EditWindow
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.timelines.views import place_text, timeline_items
@@ -26,6 +24,8 @@ from protocol.limits.users import (
     EVENT_WINDOW,
     EVENT_WINDOW_SIZE,
 )
+from ravel.types.commits import EditItem, TimelineItem
+from ravel.types.timelines import EditView, EditWindow
 from storage.commits.commits import load_rows, load_sizes
 from storage.commits.edits import (
     START,

@@ -19,11 +19,11 @@ from node.api.event_streams import Event
 from node.content.document_queries import DocumentQueries, FollowedQuery, parse_query
 from node.content.document_windows import DIGEST_SIZE, digest_of
 from node.content.json_documents import JsonDocuments
-from node.contract.document_queries import FoundDocument, ResultChangeEvent
-from node.contract.json_documents import JsonDocumentView
 from node.sync.hub import Hub
 from protocol.ids import TopicKey
 from protocol.limits.users import JSON_PAUSE_SECONDS
+from ravel.types.document_queries import FoundDocument, ResultChangeEvent
+from ravel.types.json_documents import JsonDocumentView
 from storage.repos.repos import Branch
 
 S = TypeVar("S")

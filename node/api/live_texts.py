@@ -14,8 +14,7 @@ import trio
 from node.api.event_streams import Event
 from node.content.text_words import TextVersion
 from node.content.texts import Texts
-from node.contract.documents import PresenceRequest, PresenceView, TextChanges
-from node.contract.values import Empty
+from node.contract.documents import PresenceRequest
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.sync.presence import Here
@@ -24,6 +23,8 @@ from protocol.ids import TopicKey
 from protocol.limits.peers import PRESENCE_SECONDS, PRESENCES_HELD_MAX
 from protocol.limits.users import EVENT_PAUSE_SECONDS, TEXT_STREAMS_MAX, TEXT_VECTOR_SIZE_MAX
 from protocol.session.presence import PRESENCE_SESSION_SIZE, Presence
+from ravel.types.documents import PresenceView, TextChanges
+from ravel.types.values import Empty
 from storage.repos.repos import Branch
 
 

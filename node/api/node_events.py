@@ -7,9 +7,9 @@ from typing import Final
 import trio
 
 from node.api.event_streams import Event
-from node.contract.peers import PeerList
-from node.contract.repos import RepoList
 from node.network.peers import TOPICS_AT_ONCE
+from ravel.types.peers import PeerList
+from ravel.types.repos import RepoList
 
 _LOOK_SECONDS: Final = 1.0
 """Between two looks: rates are differences of the counts."""

@@ -19,7 +19,6 @@ from node.care.backups import Backups
 from node.care.own_keys import OwnKeys
 from node.care.reports import Reports
 from node.care.settings import SettingsService
-from node.contract.node import NodeLists, NodeStatus, QrCode
 from node.exports.archives import Archives
 from node.exports.exports import Exports
 from node.home.config_layers import Setting
@@ -34,6 +33,7 @@ from node.runtime.version import VERSION
 from node.sync.hub import Hub
 from protocol.formats.text import id_text
 from protocol.ids import PeerId, UserId
+from ravel.types.node import NodeLists, NodeStatus, QrCode
 from storage.commits.damaged import DamagedCount, count_damaged
 from storage.commits.pending import count_pending
 

@@ -14,10 +14,10 @@ import msgspec
 from node.contract.endpoint import KEY_HEADER, LINES_TYPE, PREFIX, HeaderParameter, QueryParameter, Stability
 from node.contract.node import JsonObject
 from node.contract.table import ENDPOINTS, SUBJECTS, AnyEndpoint
-from node.contract.values import ErrorDetail
 from node.runtime.errors import ERROR_KINDS
 from node.runtime.version import VERSION
 from protocol.limits.users import IDEMPOTENCY_KEY_SIZE_MAX
+from ravel.types.values import ErrorDetail
 
 OPENAPI_VERSION: Final = "3.1.0"
 _SCHEMAS: Final = "#/components/schemas/{name}"

@@ -4,8 +4,6 @@ from collections.abc import Callable
 
 from node.api.targets import Targets
 from node.authoring.author import Author
-from node.contract.members import InvitationLinkView
-from node.contract.values import Capability
 from node.membership.joining import Joiner
 from node.membership.key_rotation import KeyRotation
 from node.membership.member_changes import MemberChanges
@@ -20,6 +18,8 @@ from node.network.network import Network
 from node.network.own_addresses import OwnAddresses
 from node.network.peers import Peers
 from node.sync.hub import Hub
+from ravel.types.members import InvitationLinkView
+from ravel.types.values import Capability
 
 
 class PeopleService:

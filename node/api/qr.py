@@ -4,8 +4,8 @@ import io
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from node.contract.node import QrCode
 from node.runtime.errors import ServiceError
+from ravel.types.node import QrCode
 
 if TYPE_CHECKING:
     import segno

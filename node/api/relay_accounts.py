@@ -5,8 +5,6 @@ from collections.abc import Callable
 
 from sqlalchemy import Connection
 
-from node.contract.relay_accounts import AccountLink, RelayAccount, RelayAccountList
-from node.contract.values import Empty
 from node.membership.names import check_name
 from node.membership.sharing import reach_text
 from node.network.network import Network
@@ -21,6 +19,8 @@ from protocol.ids import PeerId
 from protocol.limits.formats import LINK_PEER_COUNT_MAX, MIB
 from protocol.limits.peers import ACCOUNT_INVITATIONS_MAX, RELAY_ACCOUNTS_MAX
 from ravel.characters import composed
+from ravel.types.relay_accounts import AccountLink, RelayAccount, RelayAccountList
+from ravel.types.values import Empty
 from storage.relay.accounts import (
     AccountRow,
     AccountsFull,

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from node.contract.peers import RelayAllowance, RelayedTopic, RelayedTopicList
 from node.relay.relay import RelayService
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
@@ -10,6 +9,7 @@ from node.sync.hub import Hub
 from protocol.codec import DecodeError
 from protocol.formats.text import id_text, parse_id
 from protocol.ids import PeerId, TopicKey
+from ravel.types.peers import RelayAllowance, RelayedTopic, RelayedTopicList
 from storage.relay.relay import KeptTopic
 
 

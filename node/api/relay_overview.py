@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from node.contract.peers import RelayCircuits, RelayStatus, RelayVisitors
 from node.network.network import Network
 from node.observe.watching import count_connected, dialed_by, free_space
 from node.relay.relay import RelayService
 from node.runtime.blocking import RunBlocking
+from ravel.types.peers import RelayCircuits, RelayStatus, RelayVisitors
 from storage.relay.quotas import VISITOR_KINDS
 from storage.relay.relay import KeptTopic
 from storage.relay.usage import Usage

@@ -4,8 +4,6 @@ from node.api.targets import Targets
 from node.authoring.author import Author
 from node.authoring.writing import create_repo
 from node.content.merging import Merging
-from node.contract.repos import RepoFork, RepoView
-from node.contract.values import Empty
 from node.membership.lobbies import find_repo
 from node.membership.names import check_name
 from node.membership.sharing import Sharing
@@ -15,6 +13,8 @@ from node.observe.standing_view import Outlook
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.formats.links import find_kept_ask
+from ravel.types.repos import RepoFork, RepoView
+from ravel.types.values import Empty
 from storage.repos.repos import Repo
 
 

@@ -16,14 +16,15 @@ from node.api.relay_accounts import RelayAccounts
 from node.api.relay_admin import Relaying
 from node.api.targets import Targets
 from node.api.tokens import Tokens
-from node.contract.made import MadeThing, Makes, Revoked
-from node.contract.members import InvitationView
+from node.contract.made import Makes
 from node.home.tokens import Made, Token, digest_of, mark_of
 from node.membership.members import Members
 from node.membership.requests import Requests
 from node.network.peers import Peers
 from node.runtime.errors import ServiceError
 from protocol.limits.users import API_MAKE_SECONDS
+from ravel.types.made import MadeThing, Revoked
+from ravel.types.members import InvitationView
 from storage.engine.database import StorageError
 
 log = structlog.get_logger()

@@ -13,12 +13,13 @@ from node.api.services import Services
 from node.content.search import Question, parse_cursor
 from node.content.search_words import Term, Words, parse_query
 from node.contract.document_queries import FIND_JSON_DOCUMENTS
-from node.contract.search import SEARCH, NameHit, SearchResult
+from node.contract.search import SEARCH
 from node.membership.members import find_user
 from node.runtime.errors import ServiceError
 from protocol.formats.text import id_text
 from protocol.ids import UserId
 from protocol.limits.users import SEARCH_NAMES_MAX, SEARCH_SECONDS
+from ravel.types.search import NameHit, SearchResult
 from storage.commits.blocks import DamagedBlock
 from storage.repos.repos import Branch
 from verifier.posts import devices_of

@@ -11,10 +11,7 @@ from msgspec import structs
 
 from node.api.callers import HOME_NAME, Caller
 from node.api.targets import Targets
-from node.contract.access import ACTIONS, OF_THE_NODE, Action
-from node.contract.browsers import BrowserView, KeptBrowser
-from node.contract.made import MadeKind, MadeThing
-from node.contract.tokens import NewToken, TokenBranch, TokenList, TokenRepo, TokenView
+from node.contract.access import ACTIONS, OF_THE_NODE
 from node.home.tokens import (
     OF_BROWSERS,
     Kind,
@@ -43,6 +40,10 @@ from protocol.limits.users import (
     PAGE_TOKENS_MAX,
 )
 from ravel.characters import composed
+from ravel.types.browsers import BrowserView, KeptBrowser
+from ravel.types.made import MadeKind, MadeThing
+from ravel.types.tokens import NewToken, TokenBranch, TokenList, TokenRepo, TokenView
+from ravel.types.values import Action
 
 log = structlog.get_logger()
 

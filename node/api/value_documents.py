@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 
 from node.content.documents import Documents
-from node.contract.document_values import DocumentSnapshot
-from node.contract.documents import (
+from protocol.formats.document_kinds import DICT, SET
+from protocol.formats.text import id_text
+from ravel.types.document_values import DocumentSnapshot
+from ravel.types.documents import (
     DictEditResult,
     DictEntryFields,
     DictEntryView,
@@ -13,8 +15,6 @@ from node.contract.documents import (
     SetItemView,
     SetWindow,
 )
-from protocol.formats.document_kinds import DICT, SET
-from protocol.formats.text import id_text
 from verifier.documents import DocumentEntry, DocumentValue
 
 

@@ -19,8 +19,9 @@ from starlette.routing import Route
 
 from node.api.codes import OneTimeCodes
 from node.api.requests import Handler, read_json
-from node.contract.node import PageCode, PageCodeRequest
+from node.contract.node import PageCodeRequest
 from protocol.limits.users import PAGE_CODE_BODY_SIZE_MAX, PAGE_CODE_SECONDS, PAGE_CODES_MAX
+from ravel.types.node import PageCode
 
 _FOLDER: Final = Path(__file__).parents[1] / "web"
 _KINDS: Final = {

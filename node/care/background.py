@@ -18,10 +18,10 @@ import msgspec
 import structlog
 import trio
 
-from node.contract.care import HealthReport
 from node.runtime.errors import ServiceError
 from protocol.limits.users import CHECKS_SECONDS_MAX
 from ravel.errors import read_error
+from ravel.types.care import HealthReport
 
 log = structlog.get_logger()
 

@@ -12,13 +12,13 @@ import structlog
 
 from node.care.background import Background, run_command
 from node.care.backup import draft_of
-from node.contract.care import BackupStatus
 from node.observe.watching import store_sizes
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
 from protocol.limits.users import BACKUP_SECONDS_MAX
 from ravel.characters import find_forbidden
 from ravel.home import command_for
+from ravel.types.care import BackupStatus
 
 log = structlog.get_logger()
 

@@ -10,7 +10,6 @@ from typing import Final
 
 import trio
 
-from node.contract.bundles import BundleReading
 from node.ingest.batch_order import BatchOrder, Previous
 from node.membership.joining import Joiner
 from node.runtime.errors import ServiceError
@@ -22,6 +21,7 @@ from protocol.formats.bundle import BundleBatch, BundleDecoder, BundleEnd, Bundl
 from protocol.formats.publication import decode_publication
 from protocol.ids import CommitId, TopicKey
 from protocol.limits.files import BUNDLE_PASSED_OVER_MAX
+from ravel.types.bundles import BundleReading
 from storage.repos.epochs import Topic
 from storage.topics.carrying import find_accepted_up_to
 from storage.topics.topic_sets import NUMBER_MAX, find_whole

@@ -14,9 +14,6 @@ from pathlib import Path
 from typing import Final
 
 from node.care.forecasts import Forecast, Pace, find_pace, forecast_daemon, forecast_disk
-from node.contract.node import ExportStatus, NodeStatus
-from node.contract.peers import PeerView, RelayStatus
-from node.contract.repos import RepoList
 from node.home.config_sections import NetworkConfig
 from node.home.folder_mark import is_copy
 from node.home.home import Home, open_home
@@ -42,6 +39,9 @@ from protocol.limits.peers import CLOCK_DRIFT_MAX_SECONDS
 from protocol.limits.users import DISK_FREE_MIN
 from ravel import connect
 from ravel.home import TOKEN_NAME
+from ravel.types.node import ExportStatus, NodeStatus
+from ravel.types.peers import PeerView, RelayStatus
+from ravel.types.repos import RepoList
 from storage.check.check_integrity import name_server
 from storage.commits.damaged import DamagedCount, count_damaged
 from storage.commits.growth import count_held, load_growth

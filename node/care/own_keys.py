@@ -4,12 +4,12 @@ from pathlib import Path
 
 import trio
 
-from node.contract.care import KeyStatus, KeyWords
 from node.home.identity import open_keys, read_keys
 from node.home.mnemonic import words_of
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
 from ravel.home import command_for
+from ravel.types.care import KeyStatus, KeyWords
 
 
 class OwnKeys:

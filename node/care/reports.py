@@ -9,12 +9,12 @@ import msgspec
 import structlog
 
 from node.care.background import Background, run_command
-from node.contract.care import ReportStatus
 from node.exports.exports import Exports
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import EXIT_OK, ServiceError
 from node.runtime.install_hint import install_command
 from protocol.limits.users import REPORT_SECONDS_MAX, REPORT_SIZE_MAX
+from ravel.types.care import ReportStatus
 from storage.engine.database import StorageError
 
 log = structlog.get_logger()

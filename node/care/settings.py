@@ -12,8 +12,6 @@ from typing import Final, Literal
 
 import trio
 
-from node.contract.care import SettingChange, SettingList, SettingView
-from node.contract.values import Empty
 from node.home.config import CONFIG_NAME
 from node.home.config_editing import find_key, overriding_variable, set_key
 from node.home.config_layers import Setting, describe_keys, load_settings
@@ -22,6 +20,8 @@ from node.home.service import is_started_again
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
 from ravel.home import command_for
+from ravel.types.care import SettingChange, SettingList, SettingView
+from ravel.types.values import Empty
 
 _Kind = Literal["text", "flag", "number", "list", "table"]
 _KINDS: Final[Mapping[type, _Kind]] = {

@@ -9,9 +9,9 @@ import trio
 from node.content.document_orders import BEGIN
 from node.content.document_queries import DocumentQueries, DocumentQuery, parse_query
 from node.content.document_windows import Found, ResultWindow
-from node.contract.document_queries import FoundAnywhere, FoundInBranch
 from node.runtime.errors import ServiceError
 from protocol.limits.users import QUERY_BRANCHES_MAX, QUERY_SIZE_MAX, QUERY_WINDOW_SECONDS
+from ravel.types.document_queries import FoundAnywhere, FoundInBranch
 
 
 @dataclass(frozen=True, slots=True)

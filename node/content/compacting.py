@@ -15,7 +15,6 @@ from node.content.document_operations import find_documents
 from node.content.documents import Documents
 from node.content.erasing import Erased, find_compactable, find_erasable, find_unneeded
 from node.content.texts import Texts
-from node.contract.branches import CompactionResult
 from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
@@ -24,6 +23,7 @@ from protocol.formats.content import Compaction
 from protocol.formats.document_kinds import ValuesKind
 from protocol.formats.text import id_text
 from protocol.limits.formats import GIVEN_UP_COUNT_MAX
+from ravel.types.branches import CompactionResult
 from storage.commits.absent_bodies import count_erased, measure_bodies
 from storage.commits.commits import TimelineRow
 from storage.engine.id_keys import chunks

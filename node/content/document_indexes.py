@@ -21,13 +21,13 @@ from node.content.document_orders import Fields, parse_fields, place_of
 from node.content.document_state import DocumentState
 from node.content.documents import UNREADABLE, Documents
 from node.content.lineage import is_whole, lineage_nums
-from node.contract.document_queries import JsonIndex
 from node.ingest.tables import Tables
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.formats.document_kinds import JSON
 from protocol.formats.text import id_text
 from protocol.limits.users import DOCUMENT_INDEXES_MAX, QUERY_SECONDS, QUERY_WINDOW_SECONDS
+from ravel.types.document_queries import JsonIndex
 from storage.commits.document_index_rows import (
     DocumentIndex,
     add_index,

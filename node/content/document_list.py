@@ -11,12 +11,12 @@ from typing import Final
 
 from node.content.documents import REMOVED, TITLES, Documents, document_key
 from node.content.lineage import lineage_nums
-from node.contract.document_list import DocumentList, DocumentRemoval, DocumentTitle, DocumentView
 from node.runtime.errors import ServiceError
 from node.runtime.look_alikes import skeletons
 from node.sync.hub import Hub
 from protocol.formats.document_kinds import DICT, DOCUMENT_KINDS, SET, ValuesKind
 from protocol.formats.text import id_text
+from ravel.types.document_list import DocumentList, DocumentRemoval, DocumentTitle, DocumentView
 from storage.commits.document_reading import ListedDocument, load_documents
 from storage.repos.repos import Branch
 from verifier.documents import DocumentEntry

@@ -15,7 +15,6 @@ from node.content.document_indexes import DocumentIndexes
 from node.content.document_orders import BEGIN, END, Fields, find_range, parse_fields, place_of
 from node.content.document_windows import Found, ResultWindow
 from node.content.documents import REMOVED, UNREADABLE, Documents, document_key
-from node.contract.document_queries import FoundDocument, FoundDocuments
 from node.contract.values import find_repeated_key
 from node.runtime.errors import ServiceError
 from protocol.formats.document_kinds import JSON, SET
@@ -28,6 +27,7 @@ from protocol.limits.users import (
     QUERY_SORTED_COUNT_MAX,
     QUERY_WINDOW_SECONDS,
 )
+from ravel.types.document_queries import FoundDocument, FoundDocuments
 from storage.commits.document_index_rows import DocumentIndex
 from verifier.documents import DocumentEntry
 from verifier.json_documents import ROOT, JsonValue, read_json

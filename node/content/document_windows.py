@@ -7,7 +7,7 @@ from typing import Final
 from blake3 import blake3
 
 from node.content.document_orders import BEGIN
-from node.contract.document_queries import FoundDocument
+from ravel.types.document_queries import FoundDocument
 
 DIGEST_SIZE: Final = 16
 """Bytes of a digest: equal ones are taken for equal documents and results."""

@@ -26,7 +26,7 @@ from node.content.document_state import (
     read_fresh,
 )
 from node.content.lineage import lineage_nums
-from node.contract.document_values import DocumentSnapshot, ValuesWindow, WrittenValues
+from node.contract.document_values import ValuesWindow, WrittenValues
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.formats.document_kinds import (
@@ -40,6 +40,7 @@ from protocol.formats.document_names import find_name_fault
 from protocol.formats.text import id_text
 from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX
 from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_VALUE_COUNT_MAX
+from ravel.types.document_values import DocumentSnapshot
 from storage.commits.document_positions import load_positions
 from storage.commits.document_reading import ChangedDocuments, load_changed, load_last_change, load_names
 from storage.commits.document_rows import Document

@@ -22,8 +22,7 @@ from node.authoring.drafting import Draft, WrittenCommit
 from node.authoring.write_queue import Plan
 from node.authoring.writing import write_commit, write_commits, write_job
 from node.content.file_batch import EncryptedFile, FileBatch, draft_files, group_files
-from node.contract.commits import Origin
-from node.contract.files import AddedFile, AddedFiles, FileList, FileView, RemovedFile, find_name_fault
+from node.contract.files import find_name_fault
 from node.runtime.errors import READ_ONLY_ADVICE, ServiceError
 from node.runtime.resolve import PREFIX_SIZE_MIN
 from node.sync.fetching import fetch_blocks
@@ -40,6 +39,8 @@ from protocol.limits.formats import FILE_SIZE_MAX, LEAF_SIZE, OBJECT_DEPTH_MAX
 from protocol.limits.peers import FETCH_WINDOW_COUNT_MAX
 from protocol.limits.users import UPLOADS_MAX
 from protocol.session.deposits import short_file
+from ravel.types.commits import Origin
+from ravel.types.files import AddedFile, AddedFiles, FileList, FileView, RemovedFile
 from storage.blobs.files import FileRow, StoredObject, find_files, find_same_files, load_files
 from storage.blobs.packs import PackDraft
 from storage.blobs.relayed_files import find_relayed

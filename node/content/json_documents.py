@@ -6,17 +6,12 @@ from typing import Final
 
 from node.content.document_state import NOTHING_SAID
 from node.content.documents import Documents, Look, NewValue
-from node.contract.document_values import DocumentSnapshot
-from node.contract.json_documents import (
-    JsonChange,
-    JsonConflictView,
-    JsonDocumentView,
-    JsonEditResult,
-    UnplacedItem,
-)
+from node.contract.json_documents import JsonChange
 from node.runtime.errors import ServiceError
 from protocol.formats.document_kinds import JSON
 from protocol.formats.text import id_text
+from ravel.types.document_values import DocumentSnapshot
+from ravel.types.json_documents import JsonConflictView, JsonDocumentView, JsonEditResult, UnplacedItem
 from verifier.json_documents import (
     PLACE,
     JsonConflict,

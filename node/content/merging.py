@@ -16,10 +16,6 @@ from node.authoring.drafting import Draft
 from node.authoring.feed_encoder import DraftGraph
 from node.authoring.writing import create_branch, create_repo, write_commit, write_job
 from node.content.lineage import lineage, load_state, whole_lineage
-from node.contract.branches import BranchMerge, MergeResult
-from node.contract.commits import StateItem
-from node.contract.repos import RepoFork
-from node.contract.timelines import BranchState
 from node.ingest.replica import Replica, load_blocks_of, open_stored_commit
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
@@ -49,6 +45,10 @@ from protocol.formats.text import id_text
 from protocol.ids import BranchId, CommitId
 from protocol.limits.formats import ACK_COUNT_MAX, BODY_SIZE_MAX
 from protocol.limits.users import MERGED_COUNT_MAX
+from ravel.types.branches import BranchMerge, MergeResult
+from ravel.types.commits import StateItem
+from ravel.types.repos import RepoFork
+from ravel.types.timelines import BranchState
 from storage.commits.commits import TimelineRow, load_rows
 from storage.commits.heads import load_heads
 from storage.repos.repos import Branch, Repo

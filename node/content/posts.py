@@ -13,8 +13,6 @@ from node.authoring.author import Author
 from node.authoring.drafting import Draft, WrittenCommit
 from node.authoring.writing import write_commit, write_commits, write_each
 from node.content.mentions import resolve_mentions
-from node.contract.commits import WrittenCommitView, WrittenPosts
-from node.contract.posts import HiddenPost, PostVersion, PostVersions, Thread, WrittenPost
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.timelines.commit_fields import author_fields, load_whole_blocks, stored_fields
@@ -26,6 +24,8 @@ from protocol.formats.content import Post
 from protocol.formats.text import id_text
 from protocol.ids import CommitId
 from protocol.limits.users import WRITE_GROUP_COMMITS_MAX
+from ravel.types.commits import WrittenCommitView, WrittenPosts
+from ravel.types.posts import HiddenPost, PostVersion, PostVersions, Thread, WrittenPost
 from storage.commits.commits import TimelineRow, load_rows
 from storage.commits.post_index import (
     NO_CHANGE,

@@ -16,8 +16,6 @@ from sqlalchemy import Connection
 
 from node.content.search_texts import parse_content
 from node.content.search_words import RULES, Term, Words
-from node.contract.commits import TimelineItem
-from node.contract.search import SearchHit, SearchIndexView, TextRoot
 from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
@@ -33,6 +31,8 @@ from protocol.limits.users import (
     SEARCH_OPENED_SIZE_MAX,
     SEARCH_SECONDS,
 )
+from ravel.types.commits import TimelineItem
+from ravel.types.search import SearchHit, SearchIndexView, TextRoot
 from storage.blobs.files import load_names
 from storage.commits.commits import TimelineRow, load_numbered
 from storage.commits.post_index import measure_posts

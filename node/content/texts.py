@@ -33,7 +33,6 @@ from node.content.text_pushes import HIDDEN_ADVICE, PULL_ADVICE, PushPlan
 from node.content.text_reading import ReducedText, TextReader
 from node.content.text_versions import merge_pieces
 from node.content.text_words import TextIndex, TextVersion, TextWords
-from node.contract.documents import TextClient, TextClocks, TextFaultView, TextPush, TextView
 from node.runtime.errors import READ_ONLY_ADVICE, ServiceError
 from node.sync.hub import Hub
 from protocol.crypto.hashing import text_clients
@@ -47,6 +46,7 @@ from protocol.limits.users import (
     TEXT_WORKERS_MAX,
     TEXTS_KNOWN_SIZE_MAX,
 )
+from ravel.types.documents import TextClient, TextClocks, TextFaultView, TextPush, TextView
 from storage.commits.edits import load_last_change
 from storage.commits.kept_texts import KeptText, begin_text, keep_text, load_text, load_text_blocks
 from storage.engine.column_encryption import BadSecret

@@ -7,7 +7,8 @@ another, so that an app which only writes cannot read.
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Action = Literal["read", "write", "manage", "admin", "node", "metrics"]
+from ravel.types.values import Action
+
 ACTIONS: Final[tuple[Action, ...]] = ("read", "write", "manage", "admin", "node", "metrics")
 """Actions that a token may have. docs/apps/tokens.md says what each allows."""
 OF_THE_NODE: Final[frozenset[Action]] = frozenset({"node", "metrics"})

@@ -1,75 +1,22 @@
 """Browsers that stay signed in: pair those of other machines by codes, keep those of this one, list and revoke them."""
 
-from typing import Annotated, Final, TypedDict
+from typing import Annotated, Final
 
 from msgspec import Meta
 
 from node.contract.access import NODE, PERSON
 from node.contract.endpoint import Endpoint
-from node.contract.made import MadeThing, Makes, Revoked
+from node.contract.made import Makes
 from node.contract.tokens import TAKE_BACK
-from node.contract.values import Request, UnixSeconds
-
-
-class PairingCode(TypedDict):
-    """A code that pairs a browser."""
-
-    code: Annotated[
-        str, Meta(description="Good once. Upper and lower case, spaces and hyphens do not matter.")
-    ]
-    addresses: Annotated[
-        list[str],
-        Meta(description="Of the page, with the code behind the `#`. The first is the best to give away."),
-    ]
-    fingerprint: Annotated[str, Meta(description="SHA-256 of the certificate, as browsers show it.")]
-    expires_seconds: int
-
-
-class BrowserView(TypedDict):
-    """A browser that stays signed in."""
-
-    name: str
-    here: Annotated[bool, Meta(description="True of one on the node's machine. Others were paired.")]
-    created_at: UnixSeconds
-    expires_at: UnixSeconds
-    last_used_at: Annotated[int | None, Meta(description="Unix seconds. Null: never.")]
-    expired: bool
-    revoked: Annotated[
-        bool,
-        Meta(description="True if it was revoked. It is listed for 30 more days, for what was made with it."),
-    ]
-    made: Annotated[
-        list[MadeThing],
-        Meta(description="Things made with it, which stay when it is revoked; the latest first."),
-    ]
-
-
-class RemoteView(TypedDict):
-    """Addresses at which browsers of other machines reach the page."""
-
-    addresses: list[str]
-    fingerprint: Annotated[str, Meta(description="SHA-256 of the certificate, as browsers show it.")]
-    certificate_ends_at: UnixSeconds
+from node.contract.values import Request
+from ravel.types.browsers import BrowserList, KeptBrowser, PairingCode
+from ravel.types.made import Revoked
 
 
 class KeepRequest(Request, frozen=True):
     """Keeps a browser signed in."""
 
     name: Annotated[str, Meta(min_length=1, description="A name by which it is known, such as `Firefox`.")]
-
-
-class KeptBrowser(TypedDict):
-    """A browser of this machine that stays signed in."""
-
-    name: Annotated[str, Meta(description="With a number behind it where another browser has that name.")]
-    expires_at: UnixSeconds
-
-
-class BrowserList(TypedDict):
-    """The browsers that stay signed in."""
-
-    browsers: list[BrowserView]
-    remote: Annotated[RemoteView | None, Meta(description="Null: `[api] tls` is empty, so none can come.")]
 
 
 MAKE_PAIRING_CODE: Final = Endpoint(

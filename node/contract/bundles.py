@@ -5,43 +5,12 @@ has a node read one brings what any peer may bring, judged in the same way; but 
 for the node.
 """
 
-from typing import Annotated, Final, TypedDict
-
-from msgspec import Meta
+from typing import Final
 
 from node.contract.access import NODE, READ_REPO
 from node.contract.endpoint import LONG_WRITE_SECONDS, Endpoint, QueryParameter
-from node.contract.values import Count, UnixSeconds
 from protocol.limits.formats import TIMESTAMP_MAX_MS
-
-
-class BundleReading(TypedDict):
-    """Result of reading a bundle. What it took is durable, and announced to peers."""
-
-    commits: Annotated[Count, Meta(description="Commits that the bundle carries.")]
-    taken: Annotated[Count, Meta(description="Commits that came to be here.")]
-    already: Annotated[Count, Meta(description="Commits that were here.")]
-    refused: Annotated[Count, Meta(description="Publications that break a rule. The log says which.")]
-    waiting: Annotated[
-        Count,
-        Meta(
-            description="Commits of these repos that wait for causes or keys now. Peers may have brought some of them."
-        ),
-    ]
-    unopened: Annotated[
-        Count, Meta(description="Publications of epochs, or repos, whose keys this node does not hold.")
-    ]
-    missing: Annotated[
-        Count,
-        Meta(
-            description="Commits from before `since` that it stands on, of those it names, and are not here."
-        ),
-    ]
-    left_out: Annotated[Count, Meta(description="Commits that were damaged where the bundle was written.")]
-    since: Annotated[
-        UnixSeconds | None, Meta(description="From when on it carries. Null: from the beginning.")
-    ]
-
+from ravel.types.bundles import BundleReading
 
 WRITE_BUNDLE: Final = Endpoint(
     name="write_bundle",

@@ -4,24 +4,30 @@ What needs a person is open to the node's own token and to pages alone: with it 
 copy all keys.
 """
 
-from typing import Annotated, Final, Literal, TypedDict
+from typing import Annotated, Final
 
 from msgspec import Meta
 
 from node.contract.access import NODE, PERSON
 from node.contract.endpoint import Endpoint
-from node.contract.node import PageCode
-from node.contract.values import ByteCount, Count, Empty, Id, Request, one_of
+from node.contract.values import Request
 from protocol.limits.users import (
     BACKUP_PATH_SIZE_MAX,
     CHECKS_SECONDS_MAX,
     PASSPHRASE_SIZE_MAX,
     SETTING_SIZE_MAX,
 )
-
-_Command = Annotated[str, Meta(description="As one types it into a terminal of the node's machine.")]
-_Began = Annotated[int | None, Meta(description="Unix seconds. Null: never since the daemon's start.")]
-_Error = Annotated[str, Meta(description="Why the last one failed. Empty: it did not.")]
+from ravel.types.care import (
+    BackupStatus,
+    HealthReport,
+    KeyStatus,
+    KeyWords,
+    ReportStatus,
+    SettingChange,
+    SettingList,
+)
+from ravel.types.node import PageCode
+from ravel.types.values import Empty
 
 
 class SettingChangeRequest(Request, frozen=True):
@@ -55,115 +61,6 @@ class WordsRequest(Request, frozen=True):
     passphrase: Annotated[
         str, Meta(max_length=PASSPHRASE_SIZE_MAX, description="Of keys that are sealed with one.")
     ] = ""
-
-
-class SettingView(TypedDict):
-    """A setting as it holds for the next start. Credentials in it are hidden."""
-
-    setting: Annotated[str, Meta(description="`SECTION.KEY`.")]
-    about: Annotated[str, Meta(description="What it does, as the configuration file says it.")]
-    kind: Literal["text", "flag", "number", "list", "table"]
-    choices: Annotated[list[str], Meta(description="All texts that it can be. Empty: any.")]
-    value: Annotated[str, Meta(description="A text as it is, another kind of value as JSON.")]
-    default: Annotated[str, Meta(description="The same of a file that says nothing of it.")]
-    source: Annotated[
-        str,
-        one_of(
-            "default", "file", "environment", "option",
-            description="Where the value comes from. The last two hide what the file says.",
-        ),
-    ]  # fmt: skip
-    variable: Annotated[str, Meta(description="The environment variable that overrides it.")]
-    hidden: Annotated[bool, Meta(description="Credentials can be in it, and are not shown.")]
-    restart: Annotated[bool, Meta(description="The daemon runs with another value until its next start.")]
-
-
-class SettingList(TypedDict):
-    """All settings."""
-
-    config: Annotated[str, Meta(description="The configuration file.")]
-    settings: list[SettingView]
-    restart_command: _Command
-    restarts: Annotated[
-        bool, Meta(description="A service of the person's starts the daemon again: `restart_node`.")
-    ]
-
-
-class SettingChange(TypedDict):
-    """A setting that was changed in the configuration file."""
-
-    setting: str
-    before: str
-    value: str
-    restart: Annotated[bool, Meta(description="The daemon reads it at its next start.")]
-    overridden_by: Annotated[
-        str | None, Meta(description="The environment variable that hides it. Null: none.")
-    ]
-
-
-class HealthCheck(TypedDict):
-    """One thing that was looked at."""
-
-    name: str
-    state: Literal["ok", "warning", "problem"]
-    detail: Annotated[str, Meta(description="What was seen.")]
-    advice: Annotated[str, Meta(description="What to do. Empty: nothing.")]
-
-
-class HealthReport(TypedDict):
-    """A problem that stops the node from working now or soon."""
-
-    checks: list[HealthCheck]
-    problems: Count
-
-
-class KeyStatus(TypedDict):
-    """Storage of the node's keys."""
-
-    node: Id
-    user: Id
-    protection: Annotated[
-        Literal["passphrase", "keyring", "none"],
-        Meta(description="What they are sealed by. `none`: nothing."),
-    ]
-    seal_command: _Command
-
-
-class KeyWords(TypedDict):
-    """The user's key."""
-
-    words: Annotated[list[str], Meta(description="24. Anyone who has them is this user.")]
-
-
-class BackupStatus(TypedDict):
-    """The backup that is made, or the last one."""
-
-    running: bool
-    folder: Annotated[str, Meta(description="Empty: none since the daemon's start.")]
-    began_at: _Began
-    finished_at: Annotated[int | None, Meta(description="Unix seconds, of one that went well.")]
-    files: Count
-    size: Annotated[ByteCount, Meta(description="Bytes that are written.")]
-    size_expected: Annotated[
-        ByteCount, Meta(description="Bytes of the store, about as many as it will have.")
-    ]
-    error: _Error
-    suggested: Annotated[str, Meta(description="A folder that is not there yet.")]
-    restore_command: _Command
-    stop_command: _Command
-
-
-class ReportStatus(TypedDict):
-    """The report that is made, and the one that is there."""
-
-    running: bool
-    step: Annotated[
-        str, one_of("", "export", "analyze", description="What is done at the moment. Empty: nothing.")
-    ]
-    began_at: _Began
-    finished_at: Annotated[int | None, Meta(description="Unix seconds of the one that is there. Null: none.")]
-    path: Annotated[str, Meta(description="Its file.")]
-    error: _Error
 
 
 LIST_SETTINGS: Final = Endpoint(

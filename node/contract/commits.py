@@ -1,27 +1,27 @@
 """Commits as answers show them: items of timelines, one commit whole, verdicts; and the endpoints about one commit."""
 
-from typing import Annotated, Final, NotRequired, TypedDict
+from typing import Annotated, Final
 
 from msgspec import Meta
 
 from node.contract.access import READ_BRANCH, READ_COMMIT, WRITE_BRANCH
 from node.contract.endpoint import KEY_ERRORS, LONG_WRITE_SECONDS, WRITE_ERRORS, Endpoint
-from node.contract.values import ByteCount, ErrorDetail, Id, PersonText, Request, Text, UnixSeconds, one_of
+from node.contract.values import Request, Text
 from protocol.limits.users import (
     BODY_WAIT_SECONDS,
     IDEMPOTENCY_KEY_SIZE_MAX,
     POSTS_COUNT_MAX,
-    QUOTE_LENGTH_MAX,
     WRITE_STREAM_COUNT_MAX,
     WRITE_STREAM_KEYS_MAX,
 )
-
-Rank = Annotated[int, Meta(ge=0, description="The length of the longest path from a root.")]
-BodyKind = Annotated[str, Meta(description="The kind of the body: `post`, `imported`, `files`, ...")]
-Place = Annotated[
-    str,
-    Meta(description="A place in the canonical order. As texts, places are ordered as the commits are."),
-]
+from ravel.types.commits import (
+    CommitView,
+    StreamedOutcome,
+    VerdictView,
+    VoidList,
+    WrittenCommitView,
+    WrittenPosts,
+)
 
 
 class PostRequest(Request, frozen=True):
@@ -56,238 +56,6 @@ class StreamedPost(Request, frozen=True):
             description="As `Idempotency-Key`: a line that comes again with the same key is written once.",
         ),
     ] = ""
-
-
-class AuthorFields(TypedDict):
-    """Author of a commit."""
-
-    author: Id
-    person: Annotated[
-        Id,
-        Meta(
-            description=(
-                "The author; of a person's device the user of that person. Later device statements may change it."
-            )
-        ),
-    ]
-    author_name: PersonText
-
-
-class Origin(TypedDict):
-    """Origin of a commit that a merge carried over."""
-
-    branch: Id
-    commit: Id
-    author: Id
-    author_name: PersonText
-
-
-class BranchHeads(TypedDict):
-    """Commits of another branch."""
-
-    branch: Id
-    commits: list[Id]
-
-
-class BodyFields(TypedDict):
-    """Content of a commit."""
-
-    time: Annotated[
-        int, Meta(description="Unix seconds, as the author states them; of an imported commit, as imported.")
-    ]
-    text: Annotated[str | None, Meta(description="Null where the kind has no text.")]
-    imported_author: NotRequired[Annotated[str, Meta(description="Of an imported commit: its author there.")]]
-    files: NotRequired[Annotated[list[str], Meta(description="Names of the files that it adds.")]]
-    erased: NotRequired[Annotated[bool, Meta(description="True: the body is not on this node.")]]
-    unreadable: NotRequired[
-        Annotated[bool, Meta(description="True: the body is not what the commit states.")]
-    ]
-    damaged: NotRequired[Annotated[bool, Meta(description="True: its blocks are damaged on this node.")]]
-    origin: NotRequired[Annotated[Origin, Meta(description="Of a commit that a merge wrote again.")]]
-    continues: NotRequired[Annotated[BranchHeads, Meta(description="Of the first commit of a fork.")]]
-    merged: NotRequired[Annotated[BranchHeads, Meta(description="Of a merge.")]]
-
-
-class Mention(TypedDict):
-    """A user that a text names."""
-
-    user: Id
-    name: PersonText
-
-
-class ReplyTo(TypedDict):
-    """Post that a reply answers."""
-
-    commit: Id
-    thread: Annotated[Id, Meta(description="The first post of the thread, as the author states it.")]
-    state: Annotated[
-        str,
-        one_of(
-            "shown",
-            "deleted",
-            "hidden",
-            "void",
-            "erased",
-            "absent",
-            description="What became of the answered post. `absent`: it is not in this branch, or not here.",
-        ),
-    ]
-    author: NotRequired[Id]
-    author_name: NotRequired[PersonText]
-    text: NotRequired[
-        Annotated[
-            str,
-            Meta(
-                description=f"First line of what it says now, {QUOTE_LENGTH_MAX} characters at most, with people's names. "
-                "Where it is `shown`."
-            ),
-        ]
-    ]
-
-
-class PostFields(TypedDict, total=False):
-    """Relations of a commit to others, and to a document."""
-
-    document: Annotated[str, Meta(description="Name of the document that it changes, if that has one.")]
-    edited_at: Annotated[
-        int, Meta(description="Unix seconds, as the author states them. `text` is that of the last edit.")
-    ]
-    deleted: Annotated[bool, Meta(description="True: its author has deleted it, so `text` is null.")]
-    hidden_by: Annotated[Id, Meta(description="The admin who has hidden it, so `text` is null.")]
-    hidden_by_name: PersonText
-    edits: Annotated[Id, Meta(description="Of an edit that counts: the post.")]
-    deletes: Annotated[Id, Meta(description="Of a deletion that counts: the post.")]
-    reply_to: Annotated[ReplyTo, Meta(description="Of a reply.")]
-    mentions: Annotated[
-        list[Mention], Meta(description="Users that `text` names, as `@` and an id. The first 64, each once.")
-    ]
-
-
-class ContentFields(BodyFields, PostFields):
-    """Content of a commit as it is shown."""
-
-
-class CommitItem(AuthorFields, ContentFields):
-    """A commit in a list."""
-
-    commit: Id
-    rank: Rank
-    kind: BodyKind
-    acks: Annotated[list[Id], Meta(description="The commits that it follows.")]
-
-
-class TimelineItem(CommitItem):
-    """A commit in a timeline."""
-
-    position: NotRequired[
-        Annotated[int, Meta(ge=0, description="Counted from 0. Only in windows of the canonical order.")]
-    ]
-    place: Place
-
-
-class EditItem(CommitItem):
-    """The commit that an edit inserts."""
-
-
-class StateItem(CommitItem):
-    """A commit of a branch's state."""
-
-    branch: Annotated[Id, Meta(description="The branch that it was written in.")]
-
-
-class VerdictFields(TypedDict):
-    """A verdict and what it rests on."""
-
-    verdict: Annotated[
-        str,
-        one_of("accepted", "void", "pending", "unread", "rejected", description="What became of the commit."),
-    ]
-    rule: Annotated[
-        str, Meta(description="The rule (docs/specification/membership-rules.md) or the code that decides.")
-    ]
-    reason: Annotated[str, Meta(description="The same in words.")]
-    by: Annotated[list[Id], Meta(description="The commits that decide.")]
-
-
-class VerdictView(VerdictFields):
-    """The verdict on a commit."""
-
-    commit: Id
-    branch: Id
-    branch_name: str
-    author: NotRequired[Annotated[Id, Meta(description="Of a commit whose author is known here.")]]
-    author_name: NotRequired[PersonText]
-
-
-class CommitView(VerdictView, PostFields, total=False):
-    """A commit with all it states. Of one that was not accepted, the verdict alone."""
-
-    person: Id
-    rank: Rank
-    feed_sequence: Annotated[int, Meta(ge=1, description="Its number in the author's feed.")]
-    feed_previous: Id | None
-    acks: list[Id]
-    place: Place
-    position: Annotated[int | None, Meta(description="Its position in the timeline. Null: it is void.")]
-    deps: list[Id]
-    negative_deps: list[Id]
-    files_added: Annotated[list[Id], Meta(description="Ids of objects.")]
-    files_removed: Annotated[list[Id], Meta(description="Ids of objects.")]
-    tangles: Annotated[
-        dict[str, list[Id]], Meta(description="Kind of each tangle, and what it follows there.")
-    ]
-    epoch: Id
-    kind: BodyKind
-    size: ByteCount
-    time: UnixSeconds
-    text: str | None
-    imported_author: str
-    files: list[str]
-    erased: bool
-    unreadable: bool
-    damaged: bool
-    origin: Origin
-    continues: BranchHeads
-    merged: BranchHeads
-
-
-class VoidView(VerdictFields):
-    """A void commit, and why it is void."""
-
-    commit: Id
-    author: Id
-    author_name: PersonText
-
-
-class VoidList(TypedDict):
-    """The void commits of a branch."""
-
-    voids: Annotated[list[VoidView], Meta(description="The first 1,000.")]
-
-
-class WrittenCommitView(TypedDict):
-    """A commit that was written, durably."""
-
-    commit: Id
-    rank: Rank
-    branch: Id
-
-
-class StreamedOutcome(TypedDict):
-    """Outcome of a line: the commit, or the error."""
-
-    commit: NotRequired[Id]
-    rank: NotRequired[Rank]
-    branch: NotRequired[Id]
-    error: NotRequired[ErrorDetail]
-
-
-class WrittenPosts(TypedDict):
-    """Posts that were written, durably."""
-
-    branch: Id
-    commits: Annotated[list[Id], Meta(description="One for each text, in order.")]
-    rank: Annotated[Rank, Meta(description="Of the last.")]
 
 
 WRITE_POST: Final = Endpoint(

@@ -1,39 +1,17 @@
 """Types and endpoints of the list of a branch's documents."""
 
-from typing import Annotated, Final, TypedDict
+from typing import Annotated, Final
 
 from msgspec import Meta
 
 from node.contract.access import READ_BRANCH, WRITE_BRANCH
-from node.contract.document_values import EDIT_ERRORS, NAME, READ_ERRORS, WINDOW, Commits, NextOffset
+from node.contract.document_values import EDIT_ERRORS, NAME, READ_ERRORS, WINDOW
 from node.contract.endpoint import Endpoint, QueryParameter
-from node.contract.values import Count, Id, Request
+from node.contract.values import Request
 from protocol.limits.formats import NAME_SIZE_MAX
+from ravel.types.document_list import DocumentKindName, DocumentList, DocumentRemoval, DocumentTitle
 
-DocumentKindName = Annotated[str, Meta(description="`set`, `dict` or `text`.")]
 DocumentNameField = Annotated[str, Meta(description=NAME)]
-
-
-class DocumentView(TypedDict):
-    """A document of a branch."""
-
-    kind: DocumentKindName
-    name: str
-    title: Annotated[str, Meta(description="Empty: it has none.")]
-    other_titles: Annotated[list[str], Meta(description="Titles that were given at the same time.")]
-    entries: Annotated[
-        Count | None,
-        Meta(description="Its items or keys. Null: of a text, or not counted before it is read."),
-    ]
-    confusable: Annotated[bool, Meta(description="Another of the kind in this window looks like it.")]
-
-
-class DocumentList(TypedDict):
-    """A window of a branch's documents, in the order in which this node learned of them."""
-
-    branch: Id
-    documents: list[DocumentView]
-    next: NextOffset
 
 
 class DocumentTitleRequest(Request, frozen=True):
@@ -44,26 +22,11 @@ class DocumentTitleRequest(Request, frozen=True):
     title: Annotated[str, Meta(max_length=NAME_SIZE_MAX, description="Empty: none.")] = ""
 
 
-class DocumentTitle(TypedDict):
-    """A document's title."""
-
-    branch: Id
-    commits: Commits
-    title: str
-
-
 class DocumentRemovalRequest(Request, frozen=True):
     """Leaves a document out of the list."""
 
     kind: DocumentKindName
     name: DocumentNameField = ""
-
-
-class DocumentRemoval(TypedDict):
-    """A document that was removed."""
-
-    branch: Id
-    commits: Commits
 
 
 LIST_DOCUMENTS: Final = Endpoint(

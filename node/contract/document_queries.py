@@ -1,14 +1,13 @@
 """Queries of JSON documents by name and fields: types and endpoint."""
 
-from typing import Annotated, Any, Final, TypedDict
+from typing import Annotated, Final
 
 from msgspec import Meta
 
 from node.contract.access import READ_ANY, READ_BRANCH, WRITE_BRANCH
 from node.contract.document_values import READ_ERRORS
 from node.contract.endpoint import Endpoint, HeaderParameter, QueryParameter, StreamedEvent, limit_parameter
-from node.contract.timelines import ClosingEvent
-from node.contract.values import Count, Id, Request
+from node.contract.values import Request
 from protocol.formats.document_kinds import DOCUMENT_KEY_SIZE_MAX
 from protocol.formats.document_names import DOCUMENT_NAME_SIZE_MAX
 from protocol.limits.users import (
@@ -18,48 +17,14 @@ from protocol.limits.users import (
     QUERY_SORT_FIELDS_MAX,
     QUERY_SORTED_COUNT_MAX,
 )
-
-
-class FoundDocument(TypedDict):
-    """A document that a query found."""
-
-    name: str
-    value: Any
-    conflict_count: Count
-
-
-class FoundDocuments(TypedDict):
-    """Documents that a query found, in its order."""
-
-    branch: Id
-    documents: list[FoundDocument]
-    unreadable: Annotated[
-        list[str], Meta(description="Names of documents that cannot be read now; `follow_json` says why.")
-    ]
-    cursor: Annotated[
-        str | None,
-        Meta(
-            description=(
-                "Go on from here: as many were found as were asked for, or enough were looked at for one request. "
-                "Null: that is all."
-            )
-        ),
-    ]
-
-
-class FoundInBranch(FoundDocument):
-    """A document that a query of several branches found."""
-
-    repo: Id
-    branch: Id
-
-
-class FoundAnywhere(TypedDict):
-    """Documents of several branches that a query found, in its order; equals stand by the ids of their branches."""
-
-    documents: list[FoundInBranch]
-    unreadable: Annotated[Count, Meta(description="Documents that were looked at and cannot be read now.")]
-    cursor: Annotated[str | None, Meta(description="Go on from here. Null: that is all.")]
+from ravel.types.document_queries import (
+    FoundAnywhere,
+    FoundDocuments,
+    JsonIndex,
+    ResultChangeEvent,
+    ResultEvent,
+)
+from ravel.types.timelines import ClosingEvent
 
 
 class JsonIndexRequest(Request, frozen=True, kw_only=True):
@@ -77,31 +42,6 @@ class JsonIndexRequest(Request, frozen=True, kw_only=True):
             description="Fields in the order in which they decide, `-` in front of those that go downwards.",
         ),
     ]
-
-
-class JsonIndex(TypedDict):
-    """A declared index of JSON documents."""
-
-    branch: Id
-    prefix: str
-    fields: list[str]
-    ready: Annotated[bool, Meta(description="False: it is not whole yet. Declare it again to go on.")]
-
-
-class ResultEvent(TypedDict):
-    """The result as it is now, for who knows none or an older one."""
-
-    documents: list[FoundDocument]
-
-
-class ResultChangeEvent(TypedDict):
-    """Change of the result since the event before this one."""
-
-    added: list[FoundDocument]
-    changed: Annotated[list[FoundDocument], Meta(description="Documents that have another value.")]
-    moved: Annotated[list[str], Meta(description="Names of those that stand elsewhere among the others.")]
-    removed: Annotated[list[str], Meta(description="Names of those that the result has no longer.")]
-    order: Annotated[list[str], Meta(description="Names of the whole result, in its order.")]
 
 
 _PREFIX: Final = QueryParameter(

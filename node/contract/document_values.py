@@ -1,17 +1,13 @@
 """Types that the endpoints of all documents of values share: windows, snapshots and what an edit wrote."""
 
 from dataclasses import dataclass
-from typing import Annotated, Final, TypedDict
-
-from msgspec import Meta
+from typing import Final
 
 from node.contract.endpoint import WRITE_ERRORS, QueryParameter, limit_parameter
-from node.contract.values import Count, Id
 from protocol.limits.users import DOCUMENT_WINDOW_MAX
+from ravel.types.document_values import WindowFields
 from verifier.documents import DocumentEntry
 
-NextOffset = Annotated[int | None, Meta(description="The `offset` of the next window. Null: there is none.")]
-Commits = Annotated[list[Id], Meta(description="Empty: nothing had to be written.")]
 READ_ERRORS: Final = ("too_large", "incomplete")
 """Codes of an endpoint that reads a document."""
 EDIT_ERRORS: Final = (*WRITE_ERRORS, "too_large")
@@ -23,21 +19,6 @@ WINDOW: Final = (
     limit_parameter(DOCUMENT_WINDOW_MAX),
 )
 """The query of an endpoint that shows a window."""
-
-
-class WindowFields(TypedDict):
-    """Part of a document that an answer holds."""
-
-    branch: Id
-    total: Count
-    next: NextOffset
-
-
-class DocumentSnapshot(TypedDict):
-    """A snapshot of a set or a dict."""
-
-    branch: Id
-    commits: Annotated[list[Id], Meta(description="Empty: a snapshot was there already.")]
 
 
 @dataclass(frozen=True, slots=True)

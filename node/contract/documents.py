@@ -1,23 +1,13 @@
 """Documents of branches: types and endpoints of sets, dicts and texts."""
 
-from typing import Annotated, Final, TypedDict
+from typing import Annotated, Final
 
 from msgspec import Meta, field
 
 from node.contract.access import READ_BRANCH, WRITE_BRANCH
-from node.contract.document_values import (
-    EDIT_ERRORS,
-    NAME,
-    NAME_PARAMETER,
-    READ_ERRORS,
-    WINDOW,
-    Commits,
-    DocumentSnapshot,
-    NextOffset,
-)
+from node.contract.document_values import EDIT_ERRORS, NAME, NAME_PARAMETER, READ_ERRORS, WINDOW
 from node.contract.endpoint import Endpoint, QueryParameter, StreamedEvent
-from node.contract.timelines import ClosingEvent
-from node.contract.values import Count, Empty, Id, Request, one_of
+from node.contract.values import Request
 from protocol.formats.document_kinds import (
     DICT_EDIT_COUNT_MAX,
     SET_EDIT_COUNT_MAX,
@@ -25,8 +15,23 @@ from protocol.formats.document_kinds import (
     DocumentKey,
     YjsUpdate,
 )
-from protocol.limits.users import TEXT_FAULTS_SHOWN_MAX
 from protocol.session.presence import PRESENCE_SESSION_SIZE, RelativePosition, TextRoot
+from ravel.types.document_values import DocumentSnapshot
+from ravel.types.documents import (
+    DictEditResult,
+    DictEntryView,
+    DictWindow,
+    PresenceEvent,
+    SetEditResult,
+    SetWindow,
+    TextChanges,
+    TextClient,
+    TextPush,
+    TextUpdateEvent,
+    TextView,
+)
+from ravel.types.timelines import ClosingEvent
+from ravel.types.values import Empty
 
 # --- sets ---
 
@@ -37,31 +42,6 @@ class SetEditRequest(Request, frozen=True):
     add: Annotated[list[DocumentKey], Meta(max_length=SET_EDIT_COUNT_MAX)] = field(default_factory=list)
     remove: Annotated[list[DocumentKey], Meta(max_length=SET_EDIT_COUNT_MAX)] = field(default_factory=list)
     name: Annotated[str, Meta(description=NAME)] = ""
-
-
-class SetItemView(TypedDict):
-    """An item of a set."""
-
-    item: str
-    tips: Annotated[list[Id], Meta(description="The commits that hold it there.")]
-
-
-class SetWindow(TypedDict):
-    """A window of a set, ordered by the UTF-8 bytes of the items."""
-
-    branch: Id
-    items: list[SetItemView]
-    total: Count
-    next: NextOffset
-
-
-class SetEditResult(TypedDict):
-    """Result of an edit of a set."""
-
-    branch: Id
-    commits: Commits
-    added: list[str]
-    removed: list[str]
 
 
 SHOW_SET: Final = Endpoint(
@@ -108,46 +88,6 @@ class DictEditRequest(Request, frozen=True):
     )
     erase: Annotated[list[DocumentKey], Meta(max_length=DICT_EDIT_COUNT_MAX)] = field(default_factory=list)
     name: Annotated[str, Meta(description=NAME)] = ""
-
-
-class DictConflict(TypedDict):
-    """Another value that was put at the same time."""
-
-    value: str
-    commit: Id
-
-
-class DictEntryFields(TypedDict):
-    """An entry of a dict."""
-
-    key: str
-    value: str
-    commit: Annotated[Id, Meta(description="The commit that put the value.")]
-    conflicts: list[DictConflict]
-
-
-class DictEntryView(DictEntryFields):
-    """An entry of a branch's dict."""
-
-    branch: Id
-
-
-class DictWindow(TypedDict):
-    """A window of a dict, ordered by the UTF-8 bytes of the keys."""
-
-    branch: Id
-    entries: list[DictEntryFields]
-    total: Count
-    next: NextOffset
-
-
-class DictEditResult(TypedDict):
-    """Result of an edit of a dict."""
-
-    branch: Id
-    commits: Commits
-    put: Annotated[list[str], Meta(description="Keys.")]
-    erased: Annotated[list[str], Meta(description="Keys.")]
 
 
 SHOW_DICT: Final = Endpoint(
@@ -213,78 +153,6 @@ class TextPushRequest(Request, frozen=True):
             )
         ),
     ] = False
-
-
-class TextFaultView(TypedDict):
-    """An update that says nothing, or less than it would."""
-
-    commit: Id
-    fault: Annotated[
-        str,
-        one_of(
-            "unreadable",
-            "other_client",
-            "used_clocks",
-            "misplaced",
-            description=(
-                "`unreadable`: it is no update that all editors take. `other_client`: it has client ids of another author. "
-                "`used_clocks`: its author had said something else at its clocks. `misplaced`: it has words "
-                "that stand nowhere."
-            ),
-        ),
-    ]
-
-
-class TextView(TypedDict):
-    """A branch's text."""
-
-    branch: Id
-    update: Annotated[str, Meta(description="The whole text as one Yjs update of format v1, in base64.")]
-    updates: Annotated[int, Meta(ge=0, description="How many updates it is made of.")]
-    refused: Annotated[int, Meta(ge=0, description="How many updates cannot be read.")]
-    passed_over: Annotated[
-        int, Meta(ge=0, description="How many others say nothing, or not all that they would.")
-    ]
-    faults: Annotated[list[TextFaultView], Meta(description=f"The first {TEXT_FAULTS_SHOWN_MAX} of both.")]
-    text: Annotated[str | None, Meta(description="The root as plain text. Null: no root was asked for.")]
-
-
-ClientId = Annotated[int, Meta(ge=0, le=2**53 - 1, description="A Yjs client id.")]
-
-
-class TextClient(TypedDict):
-    """A client id for one editor of a text."""
-
-    branch: Id
-    client: ClientId
-    clock: Annotated[
-        int,
-        Meta(
-            ge=0,
-            description=(
-                "At which clock the editor goes on. Above 0 the id was used before, and the document must have the whole "
-                "text before anything is typed."
-            ),
-        ),
-    ]
-
-
-class TextClocks(TypedDict):
-    """Yjs clock up to which a text shows the updates of one client id."""
-
-    client: ClientId
-    clock: Annotated[int, Meta(ge=0, description="It shows all clocks below.")]
-
-
-class TextPush(TypedDict):
-    """An update that was pushed: all that it says is in the text."""
-
-    branch: Id
-    commit: Annotated[
-        Id | None,
-        Meta(description="The commit, or the first of several. Null: the text had all that the update says."),
-    ]
-    has: Annotated[list[TextClocks], Meta(description="The client ids of this user in the update.")]
 
 
 class TextImportRequest(Request, frozen=True):
@@ -377,36 +245,6 @@ class PresenceRequest(Request, frozen=True):
     head: Annotated[
         RelativePosition, Meta(description="Where the cursor is, at the other end of the selection.")
     ] = b""
-
-
-class PresenceView(TypedDict):
-    """An editor that has the text open."""
-
-    session: Annotated[str, Meta(description="8 bytes in base64.")]
-    user: Annotated[Id, Meta(description="Who has signed this.")]
-    root: str
-    anchor: Annotated[str, Meta(description="A Yjs relative position, in base64. Empty: nowhere.")]
-    head: Annotated[str, Meta(description="The same.")]
-
-
-class TextChanges(TypedDict):
-    """Updates that an editor lacks of a text, and who else has it open."""
-
-    branch: Id
-    update: Annotated[str, Meta(description="What the state vector lacks, as one Yjs update in base64.")]
-    others: Annotated[list[PresenceView], Meta(description="Here and at connected nodes.")]
-
-
-class TextUpdateEvent(TypedDict):
-    """An update of a text."""
-
-    update: Annotated[str, Meta(description="A Yjs update of format v1, in base64.")]
-
-
-class PresenceEvent(TypedDict):
-    """Other editors that have the text open."""
-
-    others: list[PresenceView]
 
 
 FOLLOW_TEXT: Final = Endpoint(

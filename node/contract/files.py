@@ -1,11 +1,10 @@
 """Files of branches, and imports of other systems' commits."""
 
-from typing import Annotated, Final, NotRequired, TypedDict
+from typing import Annotated, Final
 
 from msgspec import Meta
 
 from node.contract.access import READ_BRANCH, WRITE_BRANCH
-from node.contract.commits import Origin
 from node.contract.endpoint import (
     LONG_WRITE_SECONDS,
     WRITE_ERRORS,
@@ -14,7 +13,7 @@ from node.contract.endpoint import (
     QueryParameter,
     limit_parameter,
 )
-from node.contract.values import ByteCount, Count, Id, Name, PersonText, Request, Text, UnixSeconds
+from node.contract.values import Name, Request, Text
 from protocol.limits.formats import FILE_SIZE_MAX, NAME_SIZE_MAX
 from protocol.limits.users import (
     FILE_BATCH_COUNT_MAX,
@@ -24,8 +23,8 @@ from protocol.limits.users import (
     IMPORTED_WINDOW_MAX,
 )
 from ravel.characters import name_fault
+from ravel.types.files import AddedFiles, FileList, FileView, ImportedWindow, ImportResult, RemovedFile
 
-NextAfter = Annotated[int | None, Meta(description="The `after` of the next window. Null: there is none.")]
 _AFTER: Final = QueryParameter(
     name="after", type=int, default=0, description="The `next` of the window before. 0: from the start."
 )
@@ -64,81 +63,6 @@ class FileHead(Request, frozen=True):
     size: Annotated[
         int, Meta(ge=0, le=FILE_SIZE_MAX, description="Bytes of the content, which follows the line.")
     ]
-
-
-class FileView(TypedDict):
-    """A file of a branch. Name and size are as its author states them."""
-
-    file: Annotated[Id, Meta(description="The id of the object.")]
-    name: str
-    size: ByteCount | None
-    commit: Id
-    author: Id
-    author_name: PersonText
-    origin: NotRequired[Annotated[Origin, Meta(description="Author of a file that a merge carried.")]]
-    time: UnixSeconds
-    relays: Annotated[
-        int,
-        Meta(
-            ge=0,
-            description="Relays of this node that have said to keep the content. 0: none, as far as is known.",
-        ),
-    ]
-
-
-class AddedFile(FileView):
-    """A file of a request to add many."""
-
-    is_new: Annotated[bool, Meta(description="False: the branch had that name with that content already.")]
-
-
-class AddedFiles(TypedDict):
-    """Files that are on the branch, all durable."""
-
-    branch: Id
-    files: Annotated[list[AddedFile], Meta(description="In the order of the request.")]
-
-
-class FileRefusal(TypedDict):
-    """A relay takes no more files of a branch."""
-
-    relay: Id
-    reason: Annotated[
-        str,
-        Meta(description="A code: `account_full`, `peer_full`, `topic_full`, `relay_full`, `not_known`..."),
-    ]
-
-
-class FileList(TypedDict):
-    """A window of a branch's files."""
-
-    files: list[FileView]
-    next: NextAfter
-    uses_relays: Annotated[bool, Meta(description="True if this node has relays keep all that it follows.")]
-    refusals: Annotated[list[FileRefusal], Meta(description="Of connected relays, as they said last.")]
-
-
-class RemovedFile(TypedDict):
-    """A file that was removed from a branch."""
-
-    commit: Id
-    file: Id
-    names: list[str]
-
-
-class ImportResult(TypedDict):
-    """Result of a batch of files."""
-
-    imported: Annotated[int, Meta(ge=0, description="How many items became commits.")]
-    already: Annotated[int, Meta(ge=0, description="How many items were imported before.")]
-    heads: Annotated[Count, Meta(description="How many heads the branch has now.")]
-
-
-class ImportedWindow(TypedDict):
-    """A window of what was imported from a source."""
-
-    items: Annotated[list[str], Meta(description="Ids, in the order of their import.")]
-    next: NextAfter
 
 
 LIST_FILES: Final = Endpoint(

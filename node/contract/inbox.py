@@ -1,22 +1,22 @@
 """The inbox of a repo: comments on its documents, and commits that others offer."""
 
-from typing import Annotated, Final, TypedDict
+from typing import Annotated, Final
 
 from msgspec import Meta
 
 from node.contract.access import ADMIN_REPO, READ_BRANCH, READ_REPO, WRITE_BRANCH, WRITE_REPO, TokenScope
-from node.contract.branches import MergeResult
-from node.contract.commits import BodyKind, ContentFields
 from node.contract.endpoint import WRITE_ERRORS, Endpoint, QueryParameter, limit_parameter
-from node.contract.values import Count, Empty, Id, Name, PersonText, Request, Text, UnixSeconds, one_of
+from node.contract.values import Name, Request
 from protocol.limits.formats import OFFER_NOTE_SIZE_MAX
-from protocol.limits.users import COMMENT_SIZE_MAX, COMMENTS_LOOKED_MAX, TIMELINE_WINDOW_MAX
+from protocol.limits.users import COMMENT_SIZE_MAX, TIMELINE_WINDOW_MAX
+from ravel.types.branches import MergeResult
+from ravel.types.inbox import CommentList, OfferAnswer, OfferList, OfferMade, OfferPreview
+from ravel.types.values import Empty
 
 OFFERED_POSTS_SHOWN_MAX: Final = 20
 """Posts of an offer that a look shows: one reads some, and decides; all stand in the offered branch."""
 OFFERED_AUTHORS_SHOWN_MAX: Final = 20
 """Authors of an offer that a look names, those of the most commits."""
-OfferStatus = Annotated[str, one_of("open", "accepted", "refused", description="What became of the offer.")]
 
 
 CommentText = Annotated[str, Meta(max_length=COMMENT_SIZE_MAX)]
@@ -49,125 +49,6 @@ class OfferAnswerRequest(Request, frozen=True):
     """Answers an offer."""
 
     accepts: bool
-
-
-class OfferView(TypedDict):
-    """An offer."""
-
-    offer: Annotated[Id, Meta(description="The id of its commit.")]
-    author: Id
-    author_name: PersonText
-    branch: Annotated[Id, Meta(description="The branch that it is for.")]
-    kind: Annotated[
-        str,
-        one_of(
-            "comment",
-            "trust",
-            "pull",
-            description="Kind of the offer: a comment, all later comments of its author unread, or commits.",
-        ),
-    ]
-    note: Annotated[
-        str,
-        Meta(
-            description="Note with the offer; a comment's text, which admins and its author alone see until it is accepted."
-        ),
-    ]
-    status: OfferStatus
-    readable: Annotated[bool, Meta(description="This node knows the form of the offer's link.")]
-    commits: Annotated[Count, Meta(description="How many of its commits are on this node.")]
-    merged: Annotated[
-        bool,
-        Meta(
-            description="One of the last 100 merges of the document names all heads that the offered branch has here."
-        ),
-    ]
-
-
-class OfferList(TypedDict):
-    """The offers to a repo."""
-
-    offers: list[OfferView]
-
-
-class OfferedKind(TypedDict):
-    """Commits of one kind that a merge would write."""
-
-    kind: BodyKind
-    count: Annotated[int, Meta(ge=1)]
-
-
-class OfferedPost(TypedDict):
-    """A post that a merge would write. That its author wrote it is what the offer says."""
-
-    author: Id
-    author_name: PersonText
-    time: UnixSeconds
-    text: Text
-
-
-class OfferedAuthor(TypedDict):
-    """A user who wrote commits that a merge would write again, as the offer says."""
-
-    author: Id
-    author_name: PersonText
-    count: Annotated[int, Meta(ge=1)]
-
-
-class OfferPreview(TypedDict):
-    """Content that a merge of an offer would write now."""
-
-    offer: Id
-    carried: Annotated[Count, Meta(description="Count of commits.")]
-    kinds: list[OfferedKind]
-    authors: Annotated[
-        list[OfferedAuthor], Meta(description=f"{OFFERED_AUTHORS_SHOWN_MAX} at most, the most commits first.")
-    ]
-    posts: Annotated[
-        list[OfferedPost], Meta(description=f"The first {OFFERED_POSTS_SHOWN_MAX}, in their order.")
-    ]
-    left: Annotated[Count, Meta(description="Count of commits that are too large, or cannot be read.")]
-    files_left: Annotated[list[str], Meta(description="Names of files that would not be carried.")]
-
-
-class OfferMade(TypedDict):
-    """An offer that was made."""
-
-    offer: Id
-    status: OfferStatus
-
-
-class OfferAnswer(OfferMade):
-    """An offer that was answered, or a comment that was written."""
-
-    commit: Id
-
-
-class CommentView(ContentFields):
-    """A comment."""
-
-    commit: Id
-    offer: Annotated[Id, Meta(description="The offer that it came by.")]
-    author: Id
-    author_name: PersonText
-    kind: BodyKind
-    answers: Annotated[str, Meta(description="The id of the comment that it answers; empty: none.")]
-    quote: Annotated[str, Meta(description="The beginning of that, where it is shown in this answer.")]
-
-
-class CommentList(TypedDict):
-    """The accepted comments on a document."""
-
-    items: Annotated[list[CommentView], Meta(description="The latest to be accepted, by their time.")]
-    cursor: Annotated[
-        str | None,
-        Meta(
-            description=(
-                f"The cursor of earlier ones. Null: that is all. An answer looks at {COMMENTS_LOOKED_MAX} accepted offers: "
-                "where most were deleted or are still to come, it may have fewer comments than asked for, or none."
-            )
-        ),
-    ]
 
 
 LIST_OFFERS: Final = Endpoint(

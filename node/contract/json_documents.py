@@ -1,17 +1,19 @@
 """JSON documents of branches: types and endpoints."""
 
-from typing import Annotated, Any, Final, Literal, TypedDict
+from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, field
 
 from node.contract.access import READ_BRANCH, WRITE_BRANCH
-from node.contract.document_values import EDIT_ERRORS, READ_ERRORS, Commits, DocumentSnapshot
+from node.contract.document_values import EDIT_ERRORS, READ_ERRORS
 from node.contract.endpoint import Endpoint, HeaderParameter, QueryParameter, StreamedEvent
-from node.contract.timelines import ClosingEvent
-from node.contract.values import Count, Id, Request
+from node.contract.values import Request
 from protocol.formats.document_kinds import DOCUMENT_KEY_SIZE_MAX, JSON_DEPTH_MAX
 from protocol.formats.document_names import DOCUMENT_NAME_SIZE_MAX
 from protocol.limits.users import JSON_EDITS_MAX
+from ravel.types.document_values import DocumentSnapshot
+from ravel.types.json_documents import JsonDocumentView, JsonEditResult
+from ravel.types.timelines import ClosingEvent
 
 JsonPath = Annotated[
     list[Annotated[str, Meta(max_length=DOCUMENT_KEY_SIZE_MAX)] | int],
@@ -79,42 +81,6 @@ class JsonEditRequest(JsonNameRequest, frozen=True, kw_only=True):
         bool, Meta(description="True: write nothing, and answer with the value that it would come to.")
     ] = False
     edits: Annotated[list[JsonChange], Meta(min_length=1, max_length=JSON_EDITS_MAX)]
-
-
-class JsonConflictView(TypedDict):
-    """A value that was put beside the one that shows."""
-
-    item: Annotated[str, Meta(description="The item that it is in. Empty: none.")]
-    path: Annotated[list[str], Meta(description="Map keys from there.")]
-    place: Annotated[bool, Meta(description="True: another place of the item.")]
-    value: Any
-    commit: Id
-
-
-class UnplacedItem(TypedDict):
-    """An item of no list: its list was removed, or it lies in itself. `move` places it."""
-
-    item: str
-    value: Any
-
-
-class JsonDocumentView(TypedDict):
-    """A JSON document."""
-
-    branch: Id
-    value: Annotated[Any, Meta(description="Maps that are items of a list have their id as `$id`.")]
-    conflicts: Annotated[list[JsonConflictView], Meta(description="The first 64.")]
-    conflict_count: Count
-    unplaced: list[UnplacedItem]
-
-
-class JsonEditResult(TypedDict):
-    """Result of edits of a JSON document."""
-
-    branch: Id
-    commits: Commits
-    value: Annotated[Any, Meta(description="For `preview`: the value. Else null.")]
-    items: Annotated[list[str], Meta(description="Ids of the items that `insert` made, in the edits' order.")]
 
 
 _NAME: Final = QueryParameter(

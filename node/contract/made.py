@@ -5,25 +5,8 @@ token can take it back.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypedDict, get_args
 
-from msgspec import Meta
-
-from node.contract.values import Id, UnixSeconds, one_of
-
-MadeKind = Literal[
-    "invitation",
-    "ask_link",
-    "read_link",
-    "branch_link",
-    "device_link",
-    "member",
-    "token",
-    "browser",
-    "relay_account",
-    "peer",
-    "allowed_peer",
-]
+from ravel.types.made import MadeKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,45 +24,3 @@ class Makes:
     what: str = ""
     until: str = ""
     only_if: str = ""
-
-
-class MadeThing(TypedDict):
-    """Thing that the holder of a token made."""
-
-    kind: Annotated[
-        str,
-        one_of(
-            *get_args(MadeKind),
-            description="`ask_link`: by which users ask. `device_link`: for a device. `allowed_peer`: of this relay.",
-        ),
-    ]
-    what: Annotated[
-        str,
-        Meta(
-            description=(
-                "What tells it from others: the id of an invitation, link, member or peer; a token's, browser's or "
-                "account's name. Empty of a link that opens a repo, and of what is begun."
-            )
-        ),
-    ]
-    repo: Annotated[Id | None, Meta(description="Null: it is of no repo.")]
-    repo_name: Annotated[
-        str | None, Meta(description="Null: it is of no repo, or the repo is not here any more.")
-    ]
-    made_at: UnixSeconds
-    expires_at: Annotated[int | None, Meta(description="Unix seconds. Null: it does not expire.")]
-    begun: Annotated[
-        bool,
-        Meta(description="Possibly there: it is being made, or was never noted as made."),
-    ]
-    ended: Annotated[bool, Meta(description="It has expired, or was taken back by this request.")]
-    advice: Annotated[
-        str,
-        Meta(description="Command or page that takes it back, or finds it. Empty: nothing is left to do."),
-    ]
-
-
-class Revoked(TypedDict):
-    """A token or a browser that was revoked."""
-
-    made: Annotated[list[MadeThing], Meta(description="Things that its holder made, the latest first.")]

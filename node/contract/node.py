@@ -1,18 +1,27 @@
 """The node itself: its status, use of the disk, log, exports, events, and what its web page needs."""
 
-from typing import Annotated, Any, Final, TypedDict
+from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
 from node.contract.access import ANY_TOKEN, HOME_ONLY, NODE, PERSON, READ_LISTS
 from node.contract.endpoint import Endpoint, HeaderParameter, QueryParameter, StreamedEvent
-from node.contract.peers import PeerList, PeerView
-from node.contract.repos import RepoList
-from node.contract.search import SearchIndexView
-from node.contract.timelines import ClosingEvent
-from node.contract.values import ByteCount, Count, Id, Request, one_of
+from node.contract.values import Request
 from protocol.limits.formats import LINK_SIZE_MAX
 from protocol.limits.users import BROWSER_NAME_SIZE_MAX, EXPORT_SECONDS_MAX
+from ravel.types.node import (
+    ExportResult,
+    ExportView,
+    LogLines,
+    NodeLists,
+    NodeStatus,
+    PageCode,
+    QrCode,
+    StorageUse,
+)
+from ravel.types.peers import PeerList
+from ravel.types.repos import RepoList
+from ravel.types.timelines import ClosingEvent
 
 JsonObject = dict[str, Any]
 """An OpenAPI document: JSON of a form that OpenAPI states, and no type here."""
@@ -31,250 +40,6 @@ class PageCodeRequest(Request, frozen=True):
     name: Annotated[
         str, Meta(max_length=BROWSER_NAME_SIZE_MAX, description="What to call a browser that is paired.")
     ] = ""
-
-
-class DamagedCounts(TypedDict):
-    """Damaged content of this node, which is asked of peers."""
-
-    commits: Count
-    blocks: Annotated[Count, Meta(description="Blocks of files.")]
-
-
-class LostWrites(TypedDict):
-    """Repos in which own commits may have been lost."""
-
-    detail: str
-    repos: Annotated[list[Id], Meta(description="They are not written to until a peer was met.")]
-
-
-class KeyUse(TypedDict):
-    """Signs that the keys of this node are used elsewhere."""
-
-    displaced_at: Annotated[
-        int | None,
-        Meta(
-            description="Unix seconds when peers last ended connections with this node for newer ones, which another node "
-            "with its key opened. Null: not in the last ten minutes."
-        ),
-    ]
-    own_commits_came_at: Annotated[
-        int | None,
-        Meta(
-            description="Unix seconds when a peer last brought commits by this user that were not here: this node was set "
-            "back, or another one uses the user's key. Null: not since the start."
-        ),
-    ]
-
-
-class ClockComparison(TypedDict):
-    """Clock of this node beside those of members who write now."""
-
-    authors: Annotated[
-        Count, Meta(description="Members whose clocks can be told, by commits that came just then.")
-    ]
-    ahead_seconds: Annotated[
-        int | None,
-        Meta(
-            description="By how much this clock is ahead of the middle one of theirs. Null: none can be told."
-        ),
-    ]
-
-
-class ExportStatus(TypedDict):
-    """Exports since the daemon's start."""
-
-    destination: str
-    interval: Annotated[int, Meta(ge=0, description="Minutes. 0: on request only.")]
-    finished_at: Annotated[int | None, Meta(description="Unix seconds of the last good export.")]
-    next_at: Annotated[int | None, Meta(description="Unix seconds of the next scheduled export.")]
-    commits: Annotated[Count, Meta(description="Commits in the last export.")]
-    failures: Count
-    last_error: str
-
-
-class OwnAddressView(TypedDict):
-    """Address at which this node can be dialed."""
-
-    address: Annotated[str, Meta(description="`host:port`, or `wss://host:port/path`.")]
-    reach: Annotated[
-        str,
-        one_of(
-            "machine",
-            "network",
-            "anywhere",
-            "unknown",
-            description="From where it can be dialed. `unknown`: nobody from outside has come in yet.",
-        ),
-    ]
-    found_by: Annotated[
-        str,
-        one_of(
-            "configured",
-            "listen",
-            "router",
-            "interface",
-            "peers",
-            description=(
-                "How the node came to it: `network.advertise`, `network.listen`, a router that forwards a port, an "
-                "interface of this machine, peers that see it there."
-            ),
-        ),
-    ]
-
-
-class RouterView(TypedDict):
-    """Result of asking the router for a port."""
-
-    state: Annotated[
-        str,
-        one_of(
-            "off",
-            "not needed",
-            "asking",
-            "mapped",
-            "none",
-            description="`off`: `network.map_port`, or the node listens for this machine alone. `none`: it forwards none.",
-        ),
-    ]
-    detail: Annotated[
-        str, Meta(description="How it was asked (`pcp`, `nat-pmp`, `upnp`), or why there is none.")
-    ]
-
-
-class NodeStatus(TypedDict):
-    """The node at a glance."""
-
-    version: str
-    node: Id
-    user: Id
-    home: str
-    listen: Annotated[str, Meta(description="`host:port`; the host `*` stands for every interface.")]
-    websocket_listen: Annotated[
-        str, Meta(description="Where it listens by WebSocket, as `ws://host:port/ravel`. Empty: nowhere.")
-    ]
-    addresses: Annotated[list[OwnAddressView], Meta(description="The farthest reaching first.")]
-    router: RouterView
-    relay: Annotated[bool, Meta(description="This node keeps topics for others.")]
-    uptime_seconds: int
-    repos: Count
-    commits: Count
-    pending: Annotated[int, Meta(ge=0, description="Commits that wait for their causes.")]
-    damaged: DamagedCounts
-    lost_writes: LostWrites
-    key_use: KeyUse
-    clock: ClockComparison
-    faults: Annotated[
-        list[str],
-        Meta(
-            description="Why what is written here or comes may not be stored, as `/readyz` has it. Empty: it is."
-        ),
-    ]
-    rejected: Count
-    dropped: Count
-    export: ExportStatus
-    search: SearchIndexView
-    peers: list[PeerView]
-
-
-class DayGrowth(TypedDict):
-    """Data received on one day, by this node's clock."""
-
-    day: Annotated[str, Meta(description="As 2026-01-31.")]
-    commits: Count
-    size: ByteCount
-
-
-class CauseGrowth(TypedDict):
-    """Data received for one cause."""
-
-    cause: Annotated[
-        str,
-        one_of(
-            "posts",
-            "files",
-            "members",
-            "epochs",
-            description=(
-                "`posts`: what is written in branches. `files`: with the sizes that authors state. `epochs`: secrets for "
-                "members. `members`: all else of root branches."
-            ),
-        ),
-    ]
-    commits: Count
-    size: ByteCount
-
-
-class RelayRoom(TypedDict):
-    """The room that relayed topics take."""
-
-    topics: Count
-    size: ByteCount
-    size_max: ByteCount
-
-
-class StorageUse(TypedDict):
-    """Use of the disk by the store."""
-
-    database: ByteCount
-    log: ByteCount
-    older: Annotated[ByteCount, Meta(description="Bytes of copies made before migrations and repairs.")]
-    packs: Annotated[ByteCount, Meta(description="Bytes of files' content.")]
-    free: Annotated[ByteCount, Meta(description="Bytes that are free on that disk.")]
-    days: Annotated[
-        list[DayGrowth], Meta(description="The latest 30 days with commits, of the latest 100,000 commits.")
-    ]
-    causes: Annotated[list[CauseGrowth], Meta(description="Growth of those days, by cause.")]
-    relay: Annotated[RelayRoom | None, Meta(description="Null: this node is no relay.")]
-
-
-class LogLines(TypedDict):
-    """The latest lines of the daemon's log."""
-
-    lines: Annotated[list[str], Meta(description="At most 1,000.")]
-
-
-class PageCode(TypedDict):
-    """A code for the web page."""
-
-    code: Annotated[str, Meta(description="Good once.")]
-    path: Annotated[str, Meta(description="The page's path with the code behind the `#`.")]
-    expires_seconds: int
-
-
-class QrCode(TypedDict):
-    """A QR code as an SVG path."""
-
-    size: Annotated[int, Meta(ge=0, description="The side of the square in modules, with its white border.")]
-    path: Annotated[str, Meta(description="The dark modules, one unit each.")]
-
-
-class ExportResult(TypedDict):
-    """Content of an export."""
-
-    path: Annotated[str, Meta(description="A path or a URL.")]
-    commits: Count
-    added: Annotated[Count, Meta(description="Commits that this export added.")]
-    relayed: Annotated[Count, Meta(description="Commits that are kept for others.")]
-    parts: Annotated[Count, Meta(description="Files of all tables.")]
-    watermark: int
-    unjudged_repos: Annotated[Count, Meta(description="Repos whose members are not exported for damage.")]
-
-
-class ExportView(TypedDict):
-    """The export that is there."""
-
-    destination: Annotated[str, Meta(description="A path or a URL.")]
-    made_at: Annotated[
-        int | None,
-        Meta(
-            description="Unix seconds. Null: there is none yet, or exports go to another place than this machine."
-        ),
-    ]
-    size: Annotated[int | None, Meta(description="Bytes of all its files.")]
-
-
-class NodeLists(PeerList, RepoList):
-    """Peers and repos."""
 
 
 SHOW_STATUS: Final = Endpoint(

@@ -1,13 +1,14 @@
 """People: what this user calls itself, and what it calls others."""
 
-from typing import Annotated, Final, TypedDict
+from typing import Annotated, Final
 
 from msgspec import Meta
 
 from node.contract.access import NODE, PERSON
 from node.contract.endpoint import Endpoint
-from node.contract.values import Id, Request, one_of
+from node.contract.values import Request
 from protocol.limits.formats import PROFILE_COLOR_COUNT, PROFILE_NAME_LENGTH_MAX
+from ravel.types.people import OwnName, Petname, PetnameList
 
 Color = Annotated[int, Meta(ge=0, lt=PROFILE_COLOR_COUNT, description="The number of a color.")]
 _TYPED_LENGTH_MAX: Final = 4 * PROFILE_NAME_LENGTH_MAX
@@ -30,48 +31,6 @@ class PetnameRequest(Request, frozen=True):
     user: Annotated[PersonNameText, Meta(description="An id, a unique prefix of one, or a name.")]
     name: Annotated[PersonNameText | None, Meta(description="Null: take the name away.")]
     peer: Annotated[bool, Meta(description="The id is that of a node, and not of a user.")] = False
-
-
-class OwnRepo(TypedDict):
-    """State of a repo."""
-
-    repo: Id
-    name: str
-    state: Annotated[
-        str,
-        one_of(
-            "stated",
-            "due",
-            "not_permitted",
-            description=(
-                "`stated`: the repo says what this user calls itself. `due`: it will, within a minute or when the node can "
-                "write there. `not_permitted`: this user may not write there."
-            ),
-        ),
-    ]
-
-
-class OwnName(TypedDict):
-    """Name that this user states."""
-
-    user: Id
-    name: Annotated[str | None, Meta(description="Null: nothing.")]
-    color: Annotated[int | None, Meta(description="The number of a color. Null: none was chosen.")]
-    repos: list[OwnRepo]
-
-
-class Petname(TypedDict):
-    """A petname: the name that this user gives to another user or a node."""
-
-    user: Annotated[Id, Meta(description="The user, or the node.")]
-    name: Annotated[str, Meta(description="Empty: nothing any more.")]
-
-
-class PetnameList(TypedDict):
-    """All petnames."""
-
-    petnames: Annotated[list[Petname], Meta(description="Of users.")]
-    peers: Annotated[list[Petname], Meta(description="Of nodes.")]
 
 
 SHOW_ME: Final = Endpoint(

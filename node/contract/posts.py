@@ -1,69 +1,19 @@
 """Endpoints for posts beside writing them: replies, edits, deletions, hiding; versions of a post, threads."""
 
-from typing import Annotated, Final, NotRequired, TypedDict
-
-from msgspec import Meta
+from typing import Final
 
 from node.contract.access import ADMIN_COMMIT, READ_COMMIT, WRITE_COMMIT
-from node.contract.commits import (
-    AuthorFields,
-    ContentFields,
-    PostRequest,
-    TimelineItem,
-    WrittenCommitView,
-)
+from node.contract.commits import PostRequest
 from node.contract.endpoint import WRITE_ERRORS, Endpoint, QueryParameter, limit_parameter
-from node.contract.values import Id, Request, one_of
+from node.contract.values import Request
 from protocol.limits.users import TIMELINE_WINDOW_MAX
+from ravel.types.posts import HiddenPost, PostVersions, Thread, WrittenPost
 
 
 class HideRequest(Request, frozen=True):
     """Hides a post, or shows it again."""
 
     hidden: bool
-
-
-class WrittenPost(WrittenCommitView):
-    """A commit about a post, written durably."""
-
-    post: Annotated[Id, Meta(description="The post that it answers, edits or deletes.")]
-
-
-class HiddenPost(TypedDict):
-    """A post that was hidden, or shown again."""
-
-    post: Id
-    hidden: bool
-    commit: Annotated[Id | None, Meta(description="The root branch commit. Null: nothing had to be written.")]
-
-
-class PostVersion(AuthorFields, ContentFields):
-    """Text of a post in one version."""
-
-    commit: Id
-    version: Annotated[str, one_of("original", "edit", "deletion", description="What this commit is.")]
-
-
-class PostVersions(TypedDict):
-    """The versions of a post, in canonical order. The last edit counts; a deletion is final."""
-
-    post: Id
-    branch: Id
-    deleted: bool
-    hidden_by: NotRequired[Id]
-    versions: Annotated[list[PostVersion], Meta(description="The original is the first of the first window.")]
-    previous: Annotated[
-        Id | None, Meta(description="The `before` of the window before this one. Null: there is none.")
-    ]
-
-
-class Thread(TypedDict):
-    """A post and the replies that state to be of its thread, in canonical order."""
-
-    first: Annotated[Id, Meta(description="The first post, which may be absent.")]
-    branch: Id
-    items: Annotated[list[TimelineItem], Meta(description="The first post is the first of the first window.")]
-    next: Annotated[Id | None, Meta(description="The `after` of the next window. Null: there is none.")]
 
 
 REPLY_TO_POST: Final = Endpoint(

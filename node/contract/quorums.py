@@ -1,22 +1,15 @@
 """Quorums: who must approve checkpoints and removals, and what was proposed."""
 
-from typing import Annotated, Final, NotRequired, TypedDict
+from typing import Annotated, Final
 
 from msgspec import Meta
 
 from node.contract.access import ADMIN_BRANCH, ADMIN_REPO, READ_REPO
 from node.contract.endpoint import WRITE_ERRORS, Endpoint
-from node.contract.values import (
-    Count,
-    HeldPermission,
-    Id,
-    PersonText,
-    Request,
-    RootCommit,
-    UserText,
-    one_of,
-)
+from node.contract.values import Request, UserText
 from protocol.limits.formats import QUORUM_SIGNER_COUNT_MAX
+from ravel.types.quorums import Proposal, QuorumState
+from ravel.types.values import RootCommit
 
 
 class QuorumRequest(Request, frozen=True):
@@ -36,64 +29,6 @@ class RemovalProposalRequest(Request, frozen=True):
     keeps: Annotated[
         str, Meta(max_length=16, description="A lower permission. Empty: the user is excluded.")
     ] = ""
-
-
-class QuorumView(TypedDict):
-    """A quorum in force."""
-
-    quorum: Annotated[Id, Meta(description="The id of its commit.")]
-    author: Id
-    author_name: PersonText
-    threshold: Count
-    signers: list[Id]
-    signer_names: Annotated[list[PersonText], Meta(description="In the same order.")]
-    removals: bool
-
-
-class ProposalSubject(TypedDict):
-    """Subject of a proposal."""
-
-    kind: Annotated[str, one_of("checkpoint", "removal", description="What is proposed.")]
-    user: NotRequired[Annotated[Id, Meta(description="Of a removal: the member.")]]
-    user_name: NotRequired[
-        Annotated[PersonText, Meta(description="Of a removal: what the member is called.")]
-    ]
-    keeps: NotRequired[
-        Annotated[
-            HeldPermission | None, Meta(description="Of a removal: what the member keeps. Null: nothing.")
-        ]
-    ]
-    branch: NotRequired[Annotated[Id, Meta(description="Of a checkpoint: the branch.")]]
-    commits: NotRequired[Annotated[list[Id], Meta(description="Of a checkpoint: the heads that it covers.")]]
-
-
-class ProposalView(ProposalSubject):
-    """A proposal and how far it has come."""
-
-    proposal: Annotated[Id, Meta(description="The id of its commit.")]
-    author: Id
-    author_name: PersonText
-    approved_by: list[Id]
-    approved_by_names: Annotated[list[PersonText], Meta(description="In the same order.")]
-    missing: Annotated[int, Meta(ge=0, description="How many approvals are missing.")]
-    state: Annotated[
-        str, one_of("open", "approved", "done", "void", description="How far the proposal has come.")
-    ]
-
-
-class QuorumState(TypedDict):
-    """The quorums of a repo."""
-
-    quorums: Annotated[list[QuorumView], Meta(description="Quorums in force.")]
-    proposals: Annotated[list[ProposalView], Meta(description="The latest 100, the newest first.")]
-
-
-class Proposal(TypedDict):
-    """A proposal that was made, signed or carried out."""
-
-    proposal: Id
-    repo: Id
-    checkpoint: Annotated[Id | None, Meta(description="The checkpoint's commit, once it is made.")]
 
 
 SHOW_QUORUM: Final = Endpoint(

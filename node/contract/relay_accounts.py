@@ -1,23 +1,15 @@
 """Accounts of this node as a relay, and the use of links to accounts of others."""
 
-from typing import Annotated, Final, TypedDict
+from typing import Annotated, Final
 
 from msgspec import Meta
 
 from node.contract.access import NODE
 from node.contract.endpoint import Endpoint
 from node.contract.made import Makes
-from node.contract.values import (
-    ByteCount,
-    Count,
-    Empty,
-    Id,
-    LinkReach,
-    NameRequest,
-    Request,
-    UnixSeconds,
-    link_of,
-)
+from node.contract.values import NameRequest, Request, link_of
+from ravel.types.relay_accounts import AccountLink, JoinedRelay, RelayAccount, RelayAccountList
+from ravel.types.values import Empty
 
 Quota = Annotated[
     int,
@@ -46,47 +38,6 @@ class RelayJoin(Request, frozen=True):
     """Uses a link to a relay's account."""
 
     link: Annotated[str, link_of("relay")]
-
-
-class AccountLink(TypedDict):
-    """A link that gives one node the account, once."""
-
-    name: str
-    quota: ByteCount
-    link: Annotated[str, Meta(description="A secret: who uses it first has the account.")]
-    expires_at: UnixSeconds
-    addresses: Annotated[list[str], Meta(description="Addresses (`host:port`) that the link names.")]
-    reach: LinkReach
-
-
-class RelayAccount(TypedDict):
-    """An account of this relay."""
-
-    name: str
-    quota: ByteCount
-    used: ByteCount
-    nodes: list[Id]
-    connected: Annotated[Count, Meta(description="Its nodes that are connected.")]
-    circuits: Annotated[Count, Meta(description="Circuits that its nodes asked for, and that are open.")]
-    circuit_bytes: Annotated[int, Meta(ge=0, description="Bytes of its nodes' circuits in their day.")]
-    links: Annotated[Count, Meta(description="Links that wait to be used.")]
-    created_at: UnixSeconds
-
-
-class RelayAccountList(TypedDict):
-    """The accounts of this relay."""
-
-    accounts: Annotated[list[RelayAccount], Meta(description="By name.")]
-    takes_strangers: Annotated[bool, Meta(description="Nodes without an account may add topics, too.")]
-
-
-class JoinedRelay(TypedDict):
-    """An account that this node has at a relay."""
-
-    relay: Id
-    address: str
-    quota: ByteCount
-    used: ByteCount
 
 
 LIST_RELAY_ACCOUNTS: Final = Endpoint(

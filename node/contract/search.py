@@ -1,105 +1,11 @@
 """Search: posts, names of files, texts, and names of branches and tags that have the words of a query."""
 
-from typing import Annotated, Final, NotRequired, TypedDict
-
-from msgspec import Meta
+from typing import Final
 
 from node.contract.access import READ_ANY
-from node.contract.commits import AuthorFields, Mention, Origin
 from node.contract.endpoint import Endpoint, QueryParameter, limit_parameter
-from node.contract.values import Id, one_of
 from protocol.limits.users import SEARCH_WINDOW_MAX
-
-
-class SearchIndexView(TypedDict):
-    """Progress of the index; in a search, for the searched branches. Posts that are not indexed yet are not found."""
-
-    state: Annotated[str, one_of("off", "building", "ready", description="`off`: `search.enabled` is false.")]
-    percent: Annotated[
-        int, Meta(ge=0, le=100, description="Of the stored commits, those that were looked at.")
-    ]
-    texts_due: Annotated[
-        int,
-        Meta(
-            ge=0,
-            description=(
-                "Texts that are to be read anew. They are found by what they said when they were read last, or not at all."
-            ),
-        ),
-    ]
-
-
-class TextRoot(TypedDict):
-    """One of the texts that a branch has."""
-
-    root: Annotated[
-        str, Meta(description="The name of its root type: the `root` of `GET /branches/{branch}/text`.")
-    ]
-    title: Annotated[str, Meta(description="As the page calls it; empty: it has none.")]
-
-
-class SearchHit(AuthorFields):
-    """A commit that fits. Of a text it is the last commit that the text is made of, with its time and its author."""
-
-    repo: Id
-    repo_name: str
-    branch: Id
-    branch_name: str
-    commit: Id
-    kind: Annotated[
-        str, Meta(description="The kind of the body: `post`, `imported`, `files`; `text`: see `texts`.")
-    ]
-    time: Annotated[int, Meta(description="Unix seconds, as the author states them.")]
-    text: Annotated[
-        str | None,
-        Meta(description="At most 300 characters of the text as it is shown now, around the first word."),
-    ]
-    files: Annotated[list[str], Meta(description="Names that fit, of the files that it adds.")]
-    texts: NotRequired[
-        Annotated[list[TextRoot], Meta(description="Of a text: those of the branch that fit, one at least.")]
-    ]
-    imported_author: NotRequired[Annotated[str, Meta(description="Of an imported commit: its author there.")]]
-    origin: NotRequired[
-        Annotated[Origin, Meta(description="Of a commit that a merge wrote again: whose it is, and where.")]
-    ]
-    edited_at: NotRequired[Annotated[int, Meta(description="Unix seconds of the last edit.")]]
-    mentions: NotRequired[Annotated[list[Mention], Meta(description="Users that the whole text names.")]]
-
-
-class NameHit(TypedDict):
-    """A branch or a tag whose name fits."""
-
-    kind: Annotated[str, one_of("branch", "tag", description="What has the name.")]
-    name: str
-    repo: Id
-    repo_name: str
-    branch: Annotated[Id, Meta(description="The branch; of a tag that of its commit.")]
-    commit: NotRequired[Annotated[Id, Meta(description="Of a tag: its commit.")]]
-
-
-class SearchResult(TypedDict):
-    """Result of a search."""
-
-    hits: Annotated[
-        list[SearchHit], Meta(description="The latest first, by the time at which they are shown.")
-    ]
-    names: Annotated[
-        list[NameHit],
-        Meta(
-            description="At most 20, found in 0.25 s. Of the first window alone, and where no author and no time is given."
-        ),
-    ]
-    next: Annotated[
-        str | None,
-        Meta(
-            description=(
-                "The `after` of the next window. Null: all was looked at. A window may have fewer hits than `limit`, or "
-                "none, where a search takes long."
-            )
-        ),
-    ]
-    index: SearchIndexView
-
+from ravel.types.search import SearchResult
 
 SEARCH: Final = Endpoint(
     name="search",

@@ -1,11 +1,8 @@
 """Timelines of branches: windows, edits for followers, digests; and other views of the same commits."""
 
-from typing import Annotated, Final, NotRequired, TypedDict
-
-from msgspec import Meta
+from typing import Final
 
 from node.contract.access import READ_BRANCH, READ_REPO
-from node.contract.commits import CommitItem, EditItem, Place, Rank, StateItem, TimelineItem
 from node.contract.endpoint import (
     Endpoint,
     HeaderParameter,
@@ -13,170 +10,19 @@ from node.contract.endpoint import (
     StreamedEvent,
     limit_parameter,
 )
-from node.contract.values import Count, Id, PersonText, UnixSeconds, one_of
 from protocol.limits.users import EDIT_WINDOW_MAX, TANGLE_WINDOW_MAX, TIMELINE_WINDOW_MAX
-
-Cursor = Annotated[str, Meta(description="A cursor of the branch's edits.")]
-
-
-class ArrivingCommits(TypedDict):
-    """The newest commits of a branch whose past is on its way. They have no positions, and settle in the timeline."""
-
-    items: Annotated[
-        list[CommitItem],
-        Meta(
-            description="In canonical order, edits and deletions applied: those that owners, admins or own devices confirm."
-        ),
-    ]
-    earlier: Annotated[int, Meta(ge=0, description="Commits before them that are on their way, at least.")]
-    waiting: Annotated[
-        int, Meta(ge=0, description="Further commits. No trusted member has confirmed them so far.")
-    ]
-
-
-class TimelineWindow(TypedDict):
-    """A window of a timeline."""
-
-    items: list[TimelineItem]
-    total: Annotated[int, Meta(ge=0, description="Commits of the whole timeline.")]
-    next: Annotated[
-        int | str | None,
-        Meta(description="The `after_position`, or `after`, of the next window. Null: there is none."),
-    ]
-    previous: Annotated[
-        int | str | None,
-        Meta(description="The `before_position`, or `before`, of the window before. Null: there is none."),
-    ]
-    cursor: NotRequired[
-        Annotated[str, Meta(description="In canonical order: edits after it change this window.")]
-    ]
-    arriving: NotRequired[
-        Annotated[
-            ArrivingCommits,
-            Meta(
-                description="Newest commits of the branch while its past is on its way. Only the last window has them."
-            ),
-        ]
-    ]
-
-
-class EditView(TypedDict):
-    """An edit of a timeline."""
-
-    cursor: Annotated[str, Meta(description="Where to continue after this edit.")]
-    edit: Annotated[str, one_of("insert", "move", "remove", description="What happens to the commit.")]
-    commit: Id
-    place: Annotated[Place, Meta(description="Where it stands now; of a remove, where it stood.")]
-    item: NotRequired[Annotated[EditItem, Meta(description="Of an insert: the commit.")]]
-    position: NotRequired[
-        Annotated[int | None, Meta(description="Its position after the edit. Null: it was removed.")]
-    ]
-    position_before: NotRequired[
-        Annotated[int | None, Meta(description="Its position before the edit. Null: it was inserted.")]
-    ]
-
-
-class EditWindow(TypedDict):
-    """A window of a timeline's edits."""
-
-    branch: Id
-    edits: list[EditView]
-    reset: Annotated[bool, Meta(description="Forget what was known before this window.")]
-    cursor: Annotated[Cursor, Meta(description="Where to continue.")]
-    more: Annotated[bool, Meta(description="There are further edits now.")]
-    last: Annotated[Cursor, Meta(description="The cursor of now.")]
-
-
-class ResetEvent(TypedDict):
-    """Notice that a client's knowledge of a timeline no longer holds."""
-
-    cursor: Cursor
-
-
-class ClosingEvent(TypedDict):
-    """The node stops. No fields."""
-
-
-class TimelineDigest(TypedDict):
-    """The digest of a timeline."""
-
-    digest: Annotated[str, Meta(description="Equal on two nodes exactly if they show the same timeline.")]
-    commits: Count
-    heads: Annotated[list[Id], Meta(description="At most 128.")]
-    head_count: Count
-
-
-class BranchState(TypedDict):
-    """The end of a branch's state: what it continues, then its own commits."""
-
-    branch: Id
-    items: list[StateItem]
-    total: Annotated[int, Meta(ge=0, description="Commits of the whole state.")]
-
-
-class PastCommits(TypedDict):
-    """The end of a branch as it was at a commit."""
-
-    at: Id
-    items: list[CommitItem]
-
-
-class FeedView(TypedDict):
-    """An author's feed in a branch."""
-
-    author: Id
-    author_name: PersonText
-    commits: Count
-    last: Annotated[int, Meta(ge=0, description="The highest sequence number.")]
-    forks: Annotated[int, Meta(ge=0, description="How many places of the feed were used more than once.")]
-
-
-class FeedForkView(TypedDict):
-    """A place of a feed that was used for several commits."""
-
-    author: Id
-    author_name: PersonText
-    sequence: Count
-    commits: Annotated[list[Id], Meta(description="At most 16.")]
-    commit_count: Count
-
-
-class FeedCheck(TypedDict):
-    """The feeds of a branch."""
-
-    branch: Id
-    feeds: list[FeedView]
-    forks: Annotated[list[FeedForkView], Meta(description="The first 100.")]
-    fork_count: Count
-
-
-class TangleCommit(TypedDict):
-    """A commit in a tangle."""
-
-    commit: Id
-    rank: Rank
-    previous: Annotated[list[Id], Meta(description="What it follows in this tangle.")]
-    author: Id
-    author_name: PersonText
-    body: Annotated[str, Meta(description="The kind of its body.")]
-    time: UnixSeconds
-    void: bool
-    tip: bool
-    branch: Annotated[bool, Meta(description="More than one commit follows it.")]
-    merge: Annotated[bool, Meta(description="It follows more than one commit.")]
-    source: NotRequired[Annotated[str, Meta(description="Of an imported commit: its id there.")]]
-    imported_author: NotRequired[Annotated[str, Meta(description="Of an imported commit: its author there.")]]
-
-
-class TangleView(TypedDict):
-    """The end of a tangle."""
-
-    kind: str
-    root: Id
-    count: Annotated[int, Meta(ge=0, description="Commits of the whole tangle.")]
-    tips: list[Id]
-    commits: Annotated[list[TangleCommit], Meta(description="The last ones, in canonical order.")]
-
+from ravel.types.timelines import (
+    BranchState,
+    ClosingEvent,
+    EditView,
+    EditWindow,
+    FeedCheck,
+    PastCommits,
+    ResetEvent,
+    TangleView,
+    TimelineDigest,
+    TimelineWindow,
+)
 
 SHOW_TIMELINE: Final = Endpoint(
     name="show_timeline",

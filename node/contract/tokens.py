@@ -1,14 +1,14 @@
 """Tokens of the API: make, list and revoke them, and show the one that a request carries."""
 
 import re
-from typing import Annotated, Final, TypedDict
+from typing import Annotated, Final
 
 from msgspec import Meta, field
 
-from node.contract.access import ACTIONS, ANY_TOKEN, PERSON, Action
+from node.contract.access import ACTIONS, ANY_TOKEN, PERSON
 from node.contract.endpoint import Endpoint, QueryParameter
-from node.contract.made import MadeThing, Makes, Revoked
-from node.contract.values import Id, Name, Request, UnixSeconds, one_of
+from node.contract.made import Makes
+from node.contract.values import Name, Request
 from protocol.limits.users import (
     API_ORIGIN_SIZE_MAX,
     API_TOKEN_NAME_SIZE_MAX,
@@ -18,6 +18,9 @@ from protocol.limits.users import (
     API_TOKEN_SECONDS_MIN,
     API_TOKEN_TARGETS_MAX,
 )
+from ravel.types.made import Revoked
+from ravel.types.tokens import NewToken, TokenList, TokenView
+from ravel.types.values import Action
 
 # As `$` alone lets a line break follow in Python, and JSON schemas know no `\Z`.
 NAME_FORM: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)"
@@ -64,64 +67,6 @@ class TokenRequest(Request, frozen=True):
     expires_seconds: Annotated[int, Meta(ge=API_TOKEN_SECONDS_MIN, le=API_TOKEN_SECONDS_MAX)] = (
         API_TOKEN_SECONDS
     )
-
-
-class TokenRepo(TypedDict):
-    """A repo that a token is for."""
-
-    repo: Id
-    name: Annotated[str | None, Meta(description="Null: it is not on this node any more.")]
-
-
-class TokenBranch(TypedDict):
-    """A branch that a token is for."""
-
-    branch: Id
-    repo: Id
-    name: Annotated[str | None, Meta(description="Null: it is not on this node any more.")]
-
-
-class TokenView(TypedDict):
-    """A token, without its secret."""
-
-    name: str
-    kind: Annotated[
-        str,
-        one_of(
-            "app", "page", "kept", "browser", "home",
-            description=(
-                "`page`: of a web page that `ravel open` opened. `kept`: of such a browser that stays signed in. `browser`: "
-                "of a paired browser. `home`: the node's own, for the command."
-            ),
-        ),
-    ]  # fmt: skip
-    actions: list[Action]
-    repos: Annotated[list[TokenRepo], Meta(description="No repos and no branches: it is for all.")]
-    branches: list[TokenBranch]
-    origins: Annotated[list[str], Meta(description="Web origins whose pages may call with it.")]
-    created_at: Annotated[int | None, Meta(description="Unix seconds. Null: of the kind `home`.")]
-    expires_at: Annotated[int | None, Meta(description="Unix seconds. Null: never, of the kind `home`.")]
-    last_used_at: Annotated[int | None, Meta(description="Unix seconds. Null: never, or not known.")]
-    expired: bool
-    revoked: Annotated[bool, Meta(description="Revoked: kept for 30 days, with the list of what it made.")]
-    made: Annotated[
-        list[MadeThing],
-        Meta(description="What its holder made, and what stays without the token; the latest first."),
-    ]
-
-
-class NewToken(TypedDict):
-    """A token that was made."""
-
-    token: Annotated[str, Meta(description="The secret. The node keeps a hash, and cannot show it again.")]
-    name: str
-    expires_at: UnixSeconds
-
-
-class TokenList(TypedDict):
-    """The tokens of apps and pages."""
-
-    tokens: list[TokenView]
 
 
 TAKE_BACK: Final = QueryParameter(

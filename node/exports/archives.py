@@ -18,10 +18,10 @@ from typing import Annotated, Final
 
 import msgspec
 
-from node.contract.node import ExportView
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
 from protocol.limits.users import EXPORT_MANIFEST_SENT_MAX
+from ravel.types.node import ExportView
 from storage.engine.urls import local_path
 
 # As `ravel.exports.schema` and `storage.export.views` have them, which bring Arrow with them.

@@ -17,7 +17,6 @@ import msgspec
 import structlog
 import trio
 
-from node.contract.node import ExportResult, ExportStatus
 from node.home.config_sections import ExportConfig
 from node.home.home import Home, load_pseudonym_key
 from node.runtime.backoff import doubled_pause
@@ -27,6 +26,7 @@ from node.runtime.metrics import Family, Sample
 from protocol.crypto.keys import StoreKey
 from protocol.limits.formats import MIB
 from protocol.limits.users import EXPORT_SECONDS_MAX
+from ravel.types.node import ExportResult, ExportStatus
 from storage.engine.database import StorageError
 
 log = structlog.get_logger()

@@ -15,8 +15,6 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import structs
 
-from node.contract.access import Action
-from node.contract.made import MadeKind
 from node.home.private_files import replace_file
 from node.runtime.errors import ServiceError
 from protocol.formats.text import base32_text
@@ -30,6 +28,8 @@ from protocol.limits.users import (
     PAGE_TOKENS_MAX,
 )
 from ravel.home import read_private
+from ravel.types.made import MadeKind
+from ravel.types.values import Action
 
 TOKENS_NAME: Final = "tokens.json"
 PREFIX: Final = "ravel_"

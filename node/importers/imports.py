@@ -15,7 +15,7 @@ from node.authoring.author import Author
 from node.authoring.drafting import Draft, WrittenCommit
 from node.authoring.feed_encoder import DraftGraph
 from node.authoring.writing import write_job
-from node.contract.files import ImportedWindow, ImportItem, ImportResult
+from node.contract.files import ImportItem
 from node.ingest.ingest_result import IngestResult
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
@@ -23,6 +23,7 @@ from protocol.formats.content import Imported
 from protocol.ids import CommitId
 from protocol.limits.formats import ACK_COUNT_MAX
 from protocol.limits.users import IMPORT_BATCH_COUNT_MAX
+from ravel.types.files import ImportedWindow, ImportResult
 from storage.commits.heads import count_heads
 from storage.commits.lookup import keep_imported, load_imported, load_source_ids
 from storage.repos.repos import Branch

@@ -17,8 +17,6 @@ from node.authoring.author import Author
 from node.authoring.writing import create_branch, create_repo, write_commit
 from node.content.documents import UNREADABLE, Documents
 from node.content.posts import Posts
-from node.contract.commits import ContentFields
-from node.contract.inbox import CommentList, CommentView, OfferAnswer, OfferMade
 from node.ingest.replica import load_blocks_of
 from node.membership.inbox import STATUS, Inbox, opens
 from node.membership.offers import (
@@ -42,6 +40,8 @@ from protocol.formats.text import id_text, parse_id
 from protocol.ids import BlockId, BranchId, CommitId, RepoId, UserId
 from protocol.limits.peers import OFFERS_FOLLOWED_MAX
 from protocol.limits.users import COMMENT_QUOTE_SIZE_MAX, COMMENT_SIZE_MAX, COMMENTS_LOOKED_MAX
+from ravel.types.commits import ContentFields
+from ravel.types.inbox import CommentList, CommentView, OfferAnswer, OfferMade
 from storage.commits.commits import TimelineRow, load_first_of_kinds, load_rows, load_timeline
 from storage.repos.repos import Branch, Repo
 from verifier.offers import FoundOffer

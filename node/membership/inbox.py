@@ -16,18 +16,7 @@ from msgspec.structs import replace
 from node.authoring.author import Author
 from node.authoring.writing import write_commit
 from node.content.merging import MergePlan, run_merge
-from node.contract.branches import MergeResult
-from node.contract.inbox import (
-    OFFERED_AUTHORS_SHOWN_MAX,
-    OFFERED_POSTS_SHOWN_MAX,
-    OfferAnswer,
-    OfferedPost,
-    OfferList,
-    OfferMade,
-    OfferPreview,
-    OfferView,
-)
-from node.contract.values import Empty
+from node.contract.inbox import OFFERED_AUTHORS_SHOWN_MAX, OFFERED_POSTS_SHOWN_MAX
 from node.ingest.replica import load_blocks_of, open_stored
 from node.membership.offers import AcceptedOffer, decode_link, follow_offers, name_offered
 from node.membership.repo_actions import RepoActions
@@ -45,6 +34,9 @@ from protocol.formats.text import id_text
 from protocol.ids import BranchId, CommitId, TopicKey, UserId
 from protocol.limits.formats import ACK_COUNT_MAX
 from protocol.limits.users import MERGES_LOOKED_MAX
+from ravel.types.branches import MergeResult
+from ravel.types.inbox import OfferAnswer, OfferedPost, OfferList, OfferMade, OfferPreview, OfferView
+from ravel.types.values import Empty
 from storage.commits.commits import load_last_of_kinds
 from storage.commits.heads import load_heads
 from storage.repos.epochs import Topic

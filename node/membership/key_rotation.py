@@ -1,11 +1,11 @@
 """User actions on a repo's epochs: list them, start a new one."""
 
 from node.authoring.writing import write_job
-from node.contract.repos import EpochList, EpochView, NewEpoch
 from node.ingest.replica import Replica
 from node.membership.repo_actions import RepoActions
 from node.runtime.errors import ServiceError
 from protocol.formats.text import id_text
+from ravel.types.repos import EpochList, EpochView, NewEpoch
 from storage.repos.repos import Repo
 from verifier.epochs import box_holders, find_followed
 

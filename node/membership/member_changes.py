@@ -4,13 +4,13 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from node.contract.members import MemberChangeList, MemberChangeView
 from node.ingest.replica import Replica
 from node.sync.hub import Hub
 from protocol.formats.body import Grant, Invite, Join, Permission, Remove
 from protocol.formats.profiles import Profile
 from protocol.formats.text import id_text
 from protocol.ids import UserId
+from ravel.types.members import MemberChangeList, MemberChangeView
 from storage.repos.repos import Repo
 from verifier.operations import Operation, Operations
 from verifier.resolution import Resolution

@@ -11,8 +11,6 @@ from sqlalchemy import Connection
 
 from node.authoring.drafting import Draft
 from node.authoring.writing import write_commits
-from node.contract.members import CheckpointList, CheckpointView
-from node.contract.values import RootCommit
 from node.ingest.replica import Replica
 from node.membership.repo_actions import RepoActions
 from node.runtime.errors import ServiceError
@@ -20,6 +18,8 @@ from protocol.formats.body import MembersCheckpoint, Permission
 from protocol.formats.text import id_text
 from protocol.ids import UserId
 from protocol.limits.formats import ACK_COUNT_MAX
+from ravel.types.members import CheckpointList, CheckpointView
+from ravel.types.values import RootCommit
 from storage.repos.repos import Repo
 from verifier.member_checkpoints import StatementTooLarge
 from verifier.operations import Operation

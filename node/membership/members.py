@@ -10,15 +10,6 @@ from typing import Final, TypedDict
 from node.authoring.drafting import Draft
 from node.authoring.refusals import refuse
 from node.authoring.writing import write_job
-from node.contract.members import (
-    InvitationList,
-    InvitationView,
-    LeaveResult,
-    MemberList,
-    MembershipChange,
-    MemberView,
-    RemovalResult,
-)
 from node.ingest.ingest_result import IngestResult
 from node.ingest.people import People
 from node.ingest.replica import Replica
@@ -31,6 +22,15 @@ from protocol.formats.body import Adopt, Body, FeedEnd, Grant, Invite, Join, Per
 from protocol.formats.text import id_text, parse_id
 from protocol.ids import BlockId, CommitId, RepoId, UserId
 from protocol.limits.formats import ADOPTED_COUNT_MAX, REMOVED_FEED_COUNT_MAX
+from ravel.types.members import (
+    InvitationList,
+    InvitationView,
+    LeaveResult,
+    MemberList,
+    MembershipChange,
+    MemberView,
+    RemovalResult,
+)
 from storage.commits.feeds import load_feed_tip
 from storage.commits.void_marks import load_void_ids
 from storage.repos.repos import Branch, Repo

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable
 
-from node.contract.repos import TagList
-from node.contract.values import RootCommit
 from node.membership.repo_actions import RepoActions
 from node.runtime.errors import ServiceError
 from node.timelines.why import find_commit
@@ -12,6 +10,8 @@ from protocol.formats.text import id_text
 from protocol.ids import NO_COMMIT, CommitId
 from protocol.limits.formats import NAME_SIZE_MAX
 from ravel.characters import composed, name_fault
+from ravel.types.repos import TagList
+from ravel.types.values import RootCommit
 from storage.repos.repos import Branch, Repo
 from verifier.names import MAIN, find_tags
 

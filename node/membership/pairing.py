@@ -11,16 +11,6 @@ import trio
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.authoring.writing import create_repo, write_commit, write_job
-from node.contract.devices import (
-    DeviceLinkView,
-    DeviceList,
-    DeviceRepo,
-    DeviceSync,
-    GivenRepo,
-    LackingRepo,
-    LeftRepo,
-    RemovedDevice,
-)
 from node.ingest.ingest_result import IngestResult
 from node.membership.devices import DeviceKeeper, DevicesHome, find_devices, find_home, last_end
 from node.membership.members import Members
@@ -35,6 +25,16 @@ from protocol.formats.proofs import device_end_digest
 from protocol.formats.text import id_text
 from protocol.ids import UserId
 from protocol.limits.formats import DEVICE_COUNT_MAX
+from ravel.types.devices import (
+    DeviceLinkView,
+    DeviceList,
+    DeviceRepo,
+    DeviceSync,
+    GivenRepo,
+    LackingRepo,
+    LeftRepo,
+    RemovedDevice,
+)
 from storage.repos.repos import Repo
 
 _REPO_NAME: Final = "devices"

@@ -15,7 +15,6 @@ import structlog
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.authoring.writing import write_job
-from node.contract.people import OwnName, OwnRepo, Petname, PetnameList
 from node.home.people_file import (
     OwnProfile,
     PeopleFile,
@@ -37,6 +36,7 @@ from protocol.formats.profiles import Profile, tidy_name
 from protocol.formats.text import id_text, parse_id
 from protocol.ids import AnyId, PeerId
 from protocol.limits.formats import PROFILE_COLOR_COUNT, PROFILE_INTERVAL_MS
+from ravel.types.people import OwnName, OwnRepo, Petname, PetnameList
 from storage.commits.blocks import DamagedBlock
 from storage.repos.repos import Repo
 

@@ -9,8 +9,6 @@ from typing import Final
 
 from node.authoring.drafting import Draft
 from node.authoring.writing import write_commit
-from node.contract.quorums import Proposal, ProposalSubject, ProposalView, QuorumState, QuorumView
-from node.contract.values import RootCommit
 from node.ingest.people import People
 from node.membership.members import PERMISSIONS, find_user
 from node.membership.repo_actions import RepoActions
@@ -28,6 +26,8 @@ from protocol.formats.body import (
 from protocol.formats.text import id_text
 from protocol.ids import CommitId, RepoId
 from protocol.limits.formats import ACK_COUNT_MAX
+from ravel.types.quorums import Proposal, ProposalSubject, ProposalView, QuorumState, QuorumView
+from ravel.types.values import RootCommit
 from storage.commits.checkpoints import load_checkpoint_proposals
 from storage.commits.commits import load_facts
 from storage.commits.heads import count_heads, load_heads

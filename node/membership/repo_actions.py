@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from node.authoring.author import Author
 from node.authoring.writing import write_commit
-from node.contract.values import RootCommit
 from node.sync.hub import Hub
 from protocol.formats.body import Body
 from protocol.formats.text import id_text
+from ravel.types.values import RootCommit
 from storage.repos.repos import Branch, Repo
 
 

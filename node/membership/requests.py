@@ -16,14 +16,6 @@ import trio
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.authoring.writing import create_repo, write_commit, write_commits
-from node.contract.requests import (
-    AskLinkList,
-    AskLinkMade,
-    AskLinkView,
-    AskView,
-    RequestList,
-    RequestView,
-)
 from node.home.mnemonic import words_at
 from node.membership.joining import Joiner, link_of
 from node.membership.lobbies import (
@@ -50,6 +42,7 @@ from protocol.formats.text import id_text
 from protocol.ids import ObjectId, RepoId, UserId
 from protocol.limits.formats import LOBBY_ADMIN_COUNT_MAX, NAME_SIZE_MAX
 from protocol.limits.peers import LOBBY_COMMIT_COUNT_MAX, LOBBY_COUNT_MAX
+from ravel.types.requests import AskLinkList, AskLinkMade, AskLinkView, AskView, RequestList, RequestView
 from storage.repos.repos import Repo
 from verifier.lobbies import FoundRequest
 

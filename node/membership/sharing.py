@@ -13,8 +13,6 @@ import trio
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.authoring.writing import write_commit
-from node.contract.members import InvitationLinkView
-from node.contract.values import Capability
 from node.ingest.replica import Replica
 from node.membership.joining import Joiner, link_of
 from node.membership.lobbies import find_asked, find_repo
@@ -57,6 +55,8 @@ from protocol.ids import ObjectId, PeerId, RepoId, TopicKey, UserId
 from protocol.limits.formats import LINK_CHANNEL_COUNT_MAX, LINK_PEER_COUNT_MAX
 from protocol.limits.peers import LOBBY_COUNT_MAX
 from protocol.session.reach import Reach
+from ravel.types.members import InvitationLinkView
+from ravel.types.values import Capability
 from storage.repos.epochs import Topic
 from storage.repos.repos import Branch, Repo
 

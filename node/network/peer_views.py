@@ -5,7 +5,6 @@ from typing import Literal, NamedTuple, TypedDict
 
 import trio
 
-from node.contract.peers import CalledPeer, LearnedAddress, PeerView, TopicName, TopicView
 from node.ingest.tables import Tables
 from node.network.peer_state import PeerState
 from node.sync.addresses import Learned
@@ -15,6 +14,7 @@ from protocol.formats.text import id_text
 from protocol.formats.web_address import is_web_address
 from protocol.limits.peers import STALLED_SECONDS
 from protocol.session.topic_progress import IN_SYNC, TopicProgress
+from ravel.types.peers import CalledPeer, LearnedAddress, PeerView, TopicName, TopicView
 from storage.repos.epochs import Topic
 from storage.repos.repos import Branch, Repo
 

@@ -5,8 +5,6 @@ from typing import Final
 
 import trio
 
-from node.contract.peers import PeerBan, PeerList, PeerSettings, PeerView, TopicView
-from node.contract.values import Empty
 from node.home.listen_addresses import address_problem, is_dialable
 from node.network.network import Network
 from node.network.peer_views import TopicNames, learned_view, peer_view, view_topics
@@ -17,6 +15,8 @@ from node.sync.hub import Hub
 from protocol.codec import DecodeError
 from protocol.formats.text import id_text, parse_id
 from protocol.ids import PeerId, RepoId
+from ravel.types.peers import PeerBan, PeerList, PeerSettings, PeerView, TopicView
+from ravel.types.values import Empty
 from storage.blobs.relayed_files import forget_relayed
 from storage.peers.peers import ban_peer, forget_peer, keep_peer, link_peer, replace_links
 

@@ -4,7 +4,6 @@ from typing import Final
 
 import trio
 
-from node.contract.relay_accounts import JoinedRelay
 from node.network.network import Network
 from node.network.peers import Peers, check_dialable
 from node.runtime.errors import ServiceError
@@ -17,6 +16,7 @@ from protocol.formats.text import id_text, pasted_word
 from protocol.ids import PeerId
 from protocol.limits.peers import ACCOUNT_JOIN_SECONDS
 from protocol.session.outputs import AccountAnswered
+from ravel.types.relay_accounts import JoinedRelay
 
 _LOOK_SECONDS: Final = 0.1
 _ADDRESSES_KEPT_MAX: Final = 4

@@ -13,7 +13,6 @@ from typing import Final, TypeVar
 
 import trio
 
-from node.contract.repos import RepoList, RepoView
 from node.membership.lobbies import find_repo
 from node.observe.repo_views import RepoViews
 from node.observe.standing import Standings
@@ -22,6 +21,7 @@ from node.sync.hub import Hub
 from protocol.formats.links import find_kept_ask
 from protocol.ids import RepoId
 from protocol.limits.users import GONE_REPOS_KEPT_MAX
+from ravel.types.repos import RepoList, RepoView
 from storage.repos.repos import Repo
 
 V = TypeVar("V")

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 
 from node.authoring.author import Author
-from node.contract.repos import RepoView
 from node.ingest.people import SHORT_ID_LENGTH
 from node.membership.inbox import Inbox
 from node.membership.joining import Joiner
@@ -18,6 +17,7 @@ from node.timelines.views import repo_view
 from protocol.formats.links import find_kept_ask
 from protocol.formats.text import id_text
 from protocol.ids import RepoId, UserId
+from ravel.types.repos import RepoView
 from storage.commits.blocks import DamagedBlock
 from storage.commits.damaged import count_damaged_in
 from storage.commits.feeds import count_forks_of

@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from node.contract.peers import CalledPeer
-from node.contract.repos import NamedPeer, RepoStanding, StandingPart
-from node.contract.requests import AskView
-from node.contract.values import SyncProgress
 from node.ingest.people import SHORT_ID_LENGTH
 from node.network.peer_views import Stall
 from node.sync.sync_progress import progress_of, seconds_left
 from protocol.formats.text import id_text
 from protocol.ids import PeerId, TopicKey
 from protocol.limits.peers import STATED_COUNT_MAX
+from ravel.types.peers import CalledPeer
+from ravel.types.repos import NamedPeer, RepoStanding, StandingPart
+from ravel.types.requests import AskView
+from ravel.types.values import SyncProgress
 from storage.peers.peers import Holder
 
 UNHELD_COUNTED_MAX: Final = 1000

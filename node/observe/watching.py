@@ -10,7 +10,6 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Final
 
-from node.contract.node import LogLines, StorageUse
 from node.exports.exports import Exports
 from node.network.network import Network
 from node.relay.relay import RelayService
@@ -22,6 +21,7 @@ from node.runtime.wording import size_text
 from node.sync.hub import Hub
 from protocol.ids import PeerId
 from protocol.limits.users import DISK_FREE_MIN
+from ravel.types.node import LogLines, StorageUse
 from storage.commits.growth import GROWTH_CAUSES, add_growth, load_growth
 from storage.commits.pending import CAUSES, READY, UNREAD
 from storage.commits.stored_counts import count_stored

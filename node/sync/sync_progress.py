@@ -10,10 +10,10 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from node.contract.values import SyncProgress
 from protocol.ids import TopicKey
 from protocol.limits.peers import STATED_COUNT_MAX
 from protocol.session.topic_progress import TopicProgress
+from ravel.types.values import SyncProgress
 
 RATED_TOPICS_MAX: Final = 256
 """Topics of one connection and one direction whose rates are remembered, the latest: 0.5 MB."""

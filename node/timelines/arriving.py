@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import cast
 
-from node.contract.commits import CommitItem, ContentFields
-from node.contract.timelines import ArrivingCommits
 from node.ingest.kept_windows import KeptCommit, KeptWindows
 from node.ingest.replica import Replica
 from node.timelines.commit_fields import author_fields, body_fields
@@ -16,6 +14,8 @@ from protocol.formats.declared_kind import read_body
 from protocol.formats.object import MissingBlocks
 from protocol.formats.text import id_text
 from protocol.ids import CommitId, UserId
+from ravel.types.commits import CommitItem, ContentFields
+from ravel.types.timelines import ArrivingCommits
 from storage.repos.repos import Branch
 from verifier.posts import HIDDEN_KINDS, PostRelation, Relation, find_relation
 

@@ -6,7 +6,6 @@ from typing import Final, cast
 
 from sqlalchemy import Connection
 
-from node.contract.commits import AuthorFields, BodyFields, ContentFields, Origin
 from node.ingest.replica import Replica, load_blocks_of, open_stored
 from protocol.formats.body import (
     Body,
@@ -24,6 +23,7 @@ from protocol.formats.content import Files, Imported, Post
 from protocol.formats.declared_kind import document_name
 from protocol.formats.text import id_text
 from protocol.ids import CommitId, UserId
+from ravel.types.commits import AuthorFields, BodyFields, ContentFields, Origin
 from storage.commits.blocks import DamagedBlock
 from storage.commits.commits import TimelineRow
 from storage.repos.repos import Branch

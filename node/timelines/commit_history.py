@@ -6,8 +6,6 @@ from typing import cast
 
 from sqlalchemy import Connection
 
-from node.contract.commits import CommitItem, CommitView
-from node.contract.timelines import PastCommits
 from node.ingest.replica import Replica, load_blocks_of, open_stored
 from node.timelines.commit_fields import author_fields, load_whole_blocks, opened_fields, stored_fields
 from node.timelines.post_views import show_changes
@@ -15,6 +13,8 @@ from node.timelines.views import place_text
 from node.timelines.why import explain, find_commit
 from protocol.formats.text import id_text
 from protocol.ids import CommitId
+from ravel.types.commits import CommitItem, CommitView
+from ravel.types.timelines import PastCommits
 from storage.commits.commits import TimelineRow, load_position, load_rows
 from storage.repos.repos import Branch
 

@@ -10,12 +10,12 @@ from typing import Final, cast
 
 from sqlalchemy import Connection
 
-from node.contract.commits import ContentFields, Mention, Origin, ReplyTo
 from node.ingest.replica import Replica
 from node.timelines.commit_fields import find_origins, load_whole_blocks, stored_fields
 from protocol.formats.text import id_text, parse_id
 from protocol.ids import BlockId, CommitId, RepoId, UserId
 from protocol.limits.users import MENTIONS_MAX, QUOTE_LENGTH_MAX
+from ravel.types.commits import ContentFields, Mention, Origin, ReplyTo
 from storage.commits.commits import TimelineRow, load_rows
 from storage.commits.post_index import NO_CHANGE, PostChange, can_be_changed, load_changes
 from verifier.posts import CHANGES, HIDDEN_KINDS, Relation

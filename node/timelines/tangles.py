@@ -8,7 +8,6 @@ from typing import TypedDict
 
 from sqlalchemy import Connection
 
-from node.contract.timelines import TangleView
 from node.ingest.replica import Replica, load_blocks_of, open_stored
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
@@ -19,6 +18,7 @@ from protocol.formats.content import Imported
 from protocol.formats.text import id_text
 from protocol.ids import CommitId, EpochId, UserId
 from protocol.limits.users import TANGLE_SHOWN_COMMITS_MAX
+from ravel.types.timelines import TangleView
 from storage.commits.commits import TimelineRow, count_commits, iterate_arrivals
 from storage.repos.repos import Branch, Repo
 from verifier.tangle_kinds import TANGLE_KINDS, KindTangle, TangleKind, TangleScope

@@ -11,7 +11,6 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from node.contract.timelines import FeedCheck, TimelineDigest, TimelineWindow
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.timelines.arriving import show_arriving
@@ -20,6 +19,7 @@ from node.timelines.why import find_commit
 from protocol.formats.text import id_text
 from protocol.ids import CommitId
 from protocol.limits.users import FEED_FORK_COMMITS_SHOWN_MAX, FEED_FORKS_SHOWN_MAX
+from ravel.types.timelines import FeedCheck, TimelineDigest, TimelineWindow
 from storage.commits.commits import count_commits, digest_timeline, load_numbered, load_timeline
 from storage.commits.display import load_display_window
 from storage.commits.edits import load_last_change

@@ -10,9 +10,6 @@ from typing import Final
 import trio
 from sqlalchemy import Connection
 
-from node.contract.commits import Origin, TimelineItem
-from node.contract.unseen import MentioningCommit, UnseenBranch, UnseenCommitList, UnseenList
-from node.contract.values import Empty
 from node.ingest.replica import Replica
 from node.sync.hub import Hub
 from node.timelines.commit_fields import CARRIED
@@ -20,6 +17,9 @@ from node.timelines.views import timeline_items
 from protocol.formats.text import id_text, parse_id
 from protocol.ids import UserId
 from protocol.limits.users import UNSEEN_COUNT_MAX, UNSEEN_LIST_OPENED_MAX, UNSEEN_OPENED_MAX
+from ravel.types.commits import Origin, TimelineItem
+from ravel.types.unseen import MentioningCommit, UnseenBranch, UnseenCommitList, UnseenList
+from ravel.types.values import Empty
 from storage.commits.commits import load_numbered
 from storage.commits.local_state import Unseen, load_mark, load_marks, load_unseen, put_mark
 from storage.repos.repos import Branch

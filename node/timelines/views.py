@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from node.contract.branches import BranchView
-from node.contract.commits import TimelineItem
-from node.contract.repos import RepoStanding, RepoView
 from node.ingest.replica import Replica
 from node.timelines.commit_fields import author_fields, load_whole_blocks, stored_fields
 from node.timelines.post_views import show_changes
 from protocol.formats.body import Permission
 from protocol.formats.text import id_text
 from protocol.ids import CommitId
+from ravel.types.branches import BranchView
+from ravel.types.commits import TimelineItem
+from ravel.types.repos import RepoStanding, RepoView
 from storage.commits.commits import TimelineRow
 from storage.repos.repos import Branch, Repo
 

@@ -5,7 +5,6 @@ from typing import Final, NotRequired, TypedDict
 
 from sqlalchemy import Connection
 
-from node.contract.commits import VerdictFields, VerdictView, VoidView
 from node.ingest.publication_parsing import read_pending
 from node.ingest.replica import Replica
 from node.ingest.void_recheck import VoidRecheck
@@ -15,6 +14,7 @@ from protocol.codec import DecodeError
 from protocol.formats.body import Grant, Join, Remove, RepoInit
 from protocol.formats.text import id_text, parse_id_prefix
 from protocol.ids import CommitId, UserId
+from ravel.types.commits import VerdictFields, VerdictView, VoidView
 from storage.commits.commits import load_facts
 from storage.commits.lookup import FoundCommit, find_commits
 from storage.commits.pending import load_one_pending

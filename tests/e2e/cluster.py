@@ -14,9 +14,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from node.contract.timelines import TimelineDigest
 from node.runtime.errors import ServiceError
 from ravel import Client, connect
+from ravel.types.timelines import TimelineDigest
 from tests.support.answers import CheckedHttpClient
 from tests.support.machine import patience
 from tests.support.processes import RAVEL, RavelProcess, run_command

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from node.contract.timelines import TimelineDigest
+from ravel.types.timelines import TimelineDigest
 from tests.e2e.cluster import Peer, digest, peers, run_ravel, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from node.contract.peers import PeerView
+from ravel.types.peers import PeerView
 from tests.e2e.cluster import ANY_PORT, Peer, peers, run_ravel, until, until_equal
 from tests.support.multicast import need_multicast
 

@@ -1,17 +1,12 @@
-"""The modules of the Python client that are made from the table of endpoints: the types of answers, and the calls.
+"""The modules of the Python client that are made from the table of endpoints: the calls.
 
-`python -m tests.reference` writes them into clients/python/ravel. A type has the name that it has in `node.contract`, and
-stands in the module of that name. A call is a method of the endpoint's name, for a client that waits and for one that
-awaits.
-
-What the node bounds, the client does not: a newer node may allow more, so a text stays `str` where the node takes one of
-a few, and a count stays `int`.
+`python -m tests.reference` writes them into clients/python/ravel. A call is a method of the endpoint's name, for a client
+that waits and for one that awaits.
 """
 
-import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,11 +16,9 @@ from typing import (
     Any,
     Final,
     Literal,
-    NotRequired,
     Union,
     get_args,
     get_origin,
-    get_type_hints,
     is_typeddict,
 )
 
@@ -33,11 +26,11 @@ import msgspec
 from msgspec import NODEFAULT, structs
 
 from node.contract.table import ENDPOINTS, AnyEndpoint
-from node.contract.values import Id
 
 FOLDER: Final = Path(__file__).parents[2] / "clients" / "python" / "ravel"
 _MADE: Final = "Made from the table of endpoints by `make reference`."
 _CONTRACT: Final = "node.contract."
+_TYPES: Final = "ravel.types."
 _INDENT: Final = "    "
 _WIDTH: Final = 118
 """Characters of a line of a docstring, with its indentation."""
@@ -59,16 +52,10 @@ class Parameter:
 
 def modules() -> dict[str, str]:
     """Path of each module, from the package's folder -> its text, formatted."""
-    types: dict[str, list[type]] = {}
-    for kind in _answer_types():
-        types.setdefault(_subject(kind), []).append(kind)
     subjects: dict[str, list[AnyEndpoint]] = {}
     for endpoint in ENDPOINTS:
         subjects.setdefault(_subject_of(endpoint), []).append(endpoint)
-    found = {"types/__init__.py": f'"""Types of answers. Start with `values`. {_MADE}"""\n'}
-    found["calls/__init__.py"] = f'"""One method for each endpoint. Start with `repos`. {_MADE}"""\n'
-    for subject, kinds in types.items():
-        found[f"types/{subject}.py"] = _types_module(subject, kinds)
+    found = {"calls/__init__.py": f'"""One method for each endpoint. Start with `repos`. {_MADE}"""\n'}
     for subject, endpoints in subjects.items():
         found[f"calls/{subject}.py"] = _calls_module(subject, endpoints)
     found["calls/all_calls.py"] = _all_calls(subjects)
@@ -81,73 +68,9 @@ def write() -> None:
     for path, text in made.items():
         (FOLDER / path).parent.mkdir(exist_ok=True)
         (FOLDER / path).write_text(text)
-    for folder in ("types", "calls"):
-        for file in (FOLDER / folder).glob("*.py"):
-            if f"{folder}/{file.name}" not in made:
-                file.unlink()
-
-
-# --- types ---
-
-
-def _answer_types() -> list[type]:
-    """All types of answers and events, each once, and all that they hold."""
-    found: dict[type, None] = {}
-    waiting = [kind for endpoint in ENDPOINTS for kind in _answers(endpoint)]
-    while waiting:
-        kind = waiting.pop(0)
-        if is_typeddict(kind) and kind not in found:
-            found[kind] = None
-            waiting += _held(get_type_hints(kind).values())
-    by_name = {kind.__name__ for kind in found}
-    assert len(by_name) == len(found), "two types of answers have one name"
-    return list(found)
-
-
-def _answers(endpoint: AnyEndpoint) -> Iterator[Any]:
-    yield endpoint.answer
-    for event in endpoint.events:
-        yield event.data
-
-
-def _held(hints: Iterable[Any]) -> Iterator[Any]:
-    for hint in hints:
-        yield hint
-        yield from _held(get_args(hint))
-
-
-def _types_module(subject: str, kinds: list[type]) -> str:
-    imports: dict[str, set[str]] = {}
-    bodies = [_type_text(kind, subject, imports) for kind in kinds]
-    uses = {"Any": r"\bAny\b", "NotRequired": r"NotRequired\["}
-    needed = [name for name, use in uses.items() if any(re.search(use, body) for body in bodies)]
-    lines = [f'"""Types of answers: {subject}. {_MADE}"""', "", "from __future__ import annotations", ""]
-    lines += [f"from typing import {', '.join([*needed, 'TypedDict'])}", ""]
-    lines += [
-        f"from ravel.types.{module} import {', '.join(sorted(names))}"
-        for module, names in sorted(imports.items())
-    ]
-    return "\n".join([*lines, *bodies]) + "\n"
-
-
-def _type_text(kind: type, subject: str, imports: dict[str, set[str]]) -> str:
-    lines = ["", "", f"class {kind.__name__}(TypedDict):", _docstring(kind.__doc__ or "", 1)]
-    required: frozenset[str] = getattr(kind, "__required_keys__")  # noqa: B009  # of a TypedDict, which has no type
-    for name, hint in get_type_hints(kind, include_extras=True).items():
-        inner = get_args(hint)[0] if get_origin(hint) is NotRequired else hint
-        for other in _held([inner]):
-            if is_typeddict(other) and _subject(other) != subject:
-                imports.setdefault(_subject(other), set()).add(other.__name__)
-        text = _type_name(inner)
-        lines.append(f"{_INDENT}{name}: {text if name in required else f'NotRequired[{text}]'}")
-        if inner != Id and (described := _described(inner)):
-            lines.append(_docstring(described, 1))
-    return "\n".join(lines)
-
-
-def _described(hint: Any) -> str:  # noqa: ANN401  # annotations have no type of their own
-    metas = [one for one in getattr(hint, "__metadata__", ()) if isinstance(one, msgspec.Meta)]
-    return next((one.description for one in reversed(metas) if one.description), "")
+    for file in (FOLDER / "calls").glob("*.py"):
+        if f"calls/{file.name}" not in made:
+            file.unlink()
 
 
 def _type_name(hint: Any, *, is_argument: bool = False) -> str:  # noqa: ANN401  # as above
@@ -408,8 +331,8 @@ def _all_calls(subjects: Mapping[str, list[AnyEndpoint]]) -> str:
 
 
 def _subject(kind: type) -> str:
-    assert kind.__module__.startswith(_CONTRACT), f"{kind} is no type of the contract"
-    return kind.__module__.removeprefix(_CONTRACT)
+    assert kind.__module__.startswith(_TYPES), f"{kind} is no type of the client"
+    return kind.__module__.removeprefix(_TYPES)
 
 
 def _subject_of(endpoint: AnyEndpoint) -> str:

@@ -7,7 +7,7 @@ import msgspec
 from node.api.openapi import stable_schemas
 from node.contract.endpoint import KEY_ERRORS, PATH_PARAMETERS, PREFIX, QueryParameter
 from node.contract.table import ENDPOINTS, SUBJECTS, AnyEndpoint
-from node.contract.values import Id
+from ravel.types.values import Id
 from tests.support.client_modules import call_text
 from tests.support.js_client import camel
 

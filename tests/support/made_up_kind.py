@@ -105,17 +105,12 @@ vars(kinds_module)["DOCUMENT_KINDS"] = (*DOCUMENT_KINDS, TALLY)
 # From here on: node/contract/documents.py, whose imports derive their lists from the table.
 from node.contract import documents as documents_module  # noqa: E402  # below the table, as said above
 from node.contract.access import READ_BRANCH, WRITE_BRANCH  # noqa: E402  # below the table, as said above
-from node.contract.document_values import (  # noqa: E402  # below the table, as said above
-    EDIT_ERRORS,
-    READ_ERRORS,
-    WINDOW,
-    Commits,
-    DocumentSnapshot,
-    NextOffset,
-)
+from node.contract.document_values import EDIT_ERRORS, READ_ERRORS, WINDOW  # noqa: E402  # below the table, as said above
 from node.contract.endpoint import Endpoint  # noqa: E402  # below the table, as said above
-from node.contract.values import Count, Request  # noqa: E402  # below the table, as said above
-from node.contract.values import Id as IdText  # noqa: E402  # below the table, as said above
+from node.contract.values import Request  # noqa: E402  # below the table, as said above
+from ravel.types.document_values import Commits, DocumentSnapshot, NextOffset  # noqa: E402  # below the table, as said above
+from ravel.types.values import Count  # noqa: E402  # below the table, as said above
+from ravel.types.values import Id as IdText  # noqa: E402  # below the table, as said above
 
 
 class TallyRequest(Request, frozen=True):

@@ -19,7 +19,6 @@ from node.api.callers import Callers
 from node.api.event_streams import EventStreams
 from node.api.services import Services, make_services
 from node.contract.access import ACTIONS
-from node.contract.repos import RepoView
 from node.exports.exports import Exports
 from node.home.config_sections import ApiConfig, Config
 from node.home.home import Home
@@ -30,6 +29,7 @@ from node.network.network import Network
 from node.network.own_addresses import OwnAddresses
 from node.observe.repo_list import ListedRepos
 from protocol.formats.text import id_text
+from ravel.types.repos import RepoView
 from tests.support.answers import CHECKED
 from tests.support.builders import STORE_KEY
 from tests.support.machine import fail_after

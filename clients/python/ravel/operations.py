@@ -4,9 +4,24 @@ import json
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, reduce
 from importlib import import_module
-from typing import Any, Final, Generic, TypeVar
+from operator import or_
+from types import UnionType
+from typing import (
+    Any,
+    Final,
+    Generic,
+    Literal,
+    NotRequired,
+    TypedDict,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 from urllib.parse import quote
 
 from ravel.errors import RavelError, decode
@@ -148,4 +163,22 @@ def _find_type(name: str) -> Any:  # noqa: ANN401  # types of answers have no ty
     if not name:
         return dict[str, Any]
     module, _, kind = name.partition(".")
-    return getattr(import_module(f"ravel.types.{module}"), kind)
+    return _without_bounds(getattr(import_module(f"ravel.types.{module}"), kind))
+
+
+@cache
+def _without_bounds(kind: Any) -> Any:  # noqa: ANN401  # as above
+    """Return a type that takes any text, number and list: a newer node may allow more than this client's types say."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if is_typeddict(kind):
+        made: Any = TypedDict  # whose fields mypy wants written out
+        fields = {name: _without_bounds(hint) for name, hint in get_type_hints(kind).items()}
+        optional = {
+            name: NotRequired[hint] for name, hint in fields.items() if name in kind.__optional_keys__
+        }
+        return made(kind.__name__, fields | optional)
+    if origin is Literal:
+        return type(inner[0])
+    if origin is UnionType or origin is Union:
+        return reduce(or_, map(_without_bounds, inner))
+    return origin[tuple(map(_without_bounds, inner))] if origin in (list, dict) else kind

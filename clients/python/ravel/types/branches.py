@@ -1,8 +1,29 @@
-"""Types of answers: branches. Made from the table of endpoints by `make reference`."""
+"""Types of answers: branches."""
 
-from __future__ import annotations
+from typing import Annotated, TypedDict
 
-from typing import TypedDict
+from msgspec import Meta
+
+from ravel.types.values import ByteCount, Count, Id
+
+
+class BranchView(TypedDict):
+    """A branch."""
+
+    branch: Id
+    name: str
+    repo: Id
+    archived: bool
+    main: Annotated[bool, Meta(description="True if the name `main` means this branch.")]
+    commits: Count
+    heads: Annotated[list[Id], Meta(description="At most 128.")]
+    head_count: Count
+    pending: Annotated[int, Meta(ge=0, description="Commits that wait for their causes.")]
+    unread: Annotated[
+        int, Meta(ge=0, description="Commits of a format version that this node does not know.")
+    ]
+    void: Count
+    rejected: Count
 
 
 class BranchList(TypedDict):
@@ -11,69 +32,30 @@ class BranchList(TypedDict):
     branches: list[BranchView]
 
 
-class BranchView(TypedDict):
-    """A branch."""
+class MergeResult(TypedDict):
+    """Commits that a merge wrote."""
 
-    branch: str
-    name: str
-    repo: str
-    archived: bool
-    main: bool
-    """True if the name `main` means this branch."""
-    commits: int
-    heads: list[str]
-    """At most 128."""
-    head_count: int
-    pending: int
-    """Commits that wait for their causes."""
-    unread: int
-    """Commits of a format version that this node does not know."""
-    void: int
-    rejected: int
+    branch: Annotated[Id, Meta(description="The branch that was merged into.")]
+    commit: Annotated[Id | None, Meta(description="The merge. Null: there was nothing new.")]
+    carried: Annotated[int, Meta(ge=0, description="Count of commits that were written again.")]
+    left: Annotated[
+        int, Meta(ge=0, description="Count of commits that were too large, or could not be read.")
+    ]
+    files_left: Annotated[list[str], Meta(description="Names of files that were not carried.")]
 
 
-class BranchMerge(TypedDict):
+class BranchMerge(MergeResult):
     """Commits that a merge of two branches wrote."""
 
-    branch: str
-    """The branch that was merged into."""
-    commit: str | None
-    """The merge. Null: there was nothing new."""
-    carried: int
-    """Count of commits that were written again."""
-    left: int
-    """Count of commits that were too large, or could not be read."""
-    files_left: list[str]
-    """Names of files that were not carried."""
-    merged: str
-    """The branch that was taken from."""
+    merged: Annotated[Id, Meta(description="The branch that was taken from.")]
 
 
 class CompactionResult(TypedDict):
     """Content that a compaction releases."""
 
-    branch: str
-    commits: list[str]
-    """The commits that were written."""
-    bodies: int
-    """How many bodies may be erased on this node."""
-    size: int
-    """Their bytes."""
-    erased: int
-    """How many bodies are erased already."""
+    branch: Id
+    commits: Annotated[list[Id], Meta(description="The commits that were written.")]
+    bodies: Annotated[int, Meta(ge=0, description="How many bodies may be erased on this node.")]
+    size: Annotated[ByteCount, Meta(description="Their bytes.")]
+    erased: Annotated[int, Meta(ge=0, description="How many bodies are erased already.")]
     dry_run: bool
-
-
-class MergeResult(TypedDict):
-    """Commits that a merge wrote."""
-
-    branch: str
-    """The branch that was merged into."""
-    commit: str | None
-    """The merge. Null: there was nothing new."""
-    carried: int
-    """Count of commits that were written again."""
-    left: int
-    """Count of commits that were too large, or could not be read."""
-    files_left: list[str]
-    """Names of files that were not carried."""

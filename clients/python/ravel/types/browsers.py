@@ -1,65 +1,63 @@
-"""Types of answers: browsers. Made from the table of endpoints by `make reference`."""
+"""Types of answers: browsers."""
 
-from __future__ import annotations
+from typing import Annotated, TypedDict
 
-from typing import TypedDict
+from msgspec import Meta
 
 from ravel.types.made import MadeThing
+from ravel.types.values import UnixSeconds
 
 
 class PairingCode(TypedDict):
     """A code that pairs a browser."""
 
-    code: str
-    """Good once. Upper and lower case, spaces and hyphens do not matter."""
-    addresses: list[str]
-    """Of the page, with the code behind the `#`. The first is the best to give away."""
-    fingerprint: str
-    """SHA-256 of the certificate, as browsers show it."""
+    code: Annotated[
+        str, Meta(description="Good once. Upper and lower case, spaces and hyphens do not matter.")
+    ]
+    addresses: Annotated[
+        list[str],
+        Meta(description="Of the page, with the code behind the `#`. The first is the best to give away."),
+    ]
+    fingerprint: Annotated[str, Meta(description="SHA-256 of the certificate, as browsers show it.")]
     expires_seconds: int
-
-
-class KeptBrowser(TypedDict):
-    """A browser of this machine that stays signed in."""
-
-    name: str
-    """With a number behind it where another browser has that name."""
-    expires_at: int
-    """Unix seconds."""
-
-
-class BrowserList(TypedDict):
-    """The browsers that stay signed in."""
-
-    browsers: list[BrowserView]
-    remote: RemoteView | None
-    """Null: `[api] tls` is empty, so none can come."""
 
 
 class BrowserView(TypedDict):
     """A browser that stays signed in."""
 
     name: str
-    here: bool
-    """True of one on the node's machine. Others were paired."""
-    created_at: int
-    """Unix seconds."""
-    expires_at: int
-    """Unix seconds."""
-    last_used_at: int | None
-    """Unix seconds. Null: never."""
+    here: Annotated[bool, Meta(description="True of one on the node's machine. Others were paired.")]
+    created_at: UnixSeconds
+    expires_at: UnixSeconds
+    last_used_at: Annotated[int | None, Meta(description="Unix seconds. Null: never.")]
     expired: bool
-    revoked: bool
-    """True if it was revoked. It is listed for 30 more days, for what was made with it."""
-    made: list[MadeThing]
-    """Things made with it, which stay when it is revoked; the latest first."""
+    revoked: Annotated[
+        bool,
+        Meta(description="True if it was revoked. It is listed for 30 more days, for what was made with it."),
+    ]
+    made: Annotated[
+        list[MadeThing],
+        Meta(description="Things made with it, which stay when it is revoked; the latest first."),
+    ]
 
 
 class RemoteView(TypedDict):
     """Addresses at which browsers of other machines reach the page."""
 
     addresses: list[str]
-    fingerprint: str
-    """SHA-256 of the certificate, as browsers show it."""
-    certificate_ends_at: int
-    """Unix seconds."""
+    fingerprint: Annotated[str, Meta(description="SHA-256 of the certificate, as browsers show it.")]
+    certificate_ends_at: UnixSeconds
+
+
+class KeptBrowser(TypedDict):
+    """A browser of this machine that stays signed in."""
+
+    name: Annotated[str, Meta(description="With a number behind it where another browser has that name.")]
+    expires_at: UnixSeconds
+
+
+class BrowserList(TypedDict):
+    """The browsers that stay signed in."""
+
+    browsers: list[BrowserView]
+    remote: Annotated[RemoteView | None, Meta(description="Null: `[api] tls` is empty, so none can come.")]

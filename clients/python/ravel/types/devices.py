@@ -1,36 +1,69 @@
-"""Types of answers: devices. Made from the table of endpoints by `make reference`."""
+"""Types of answers: devices."""
 
-from __future__ import annotations
+from typing import Annotated, TypedDict
 
-from typing import TypedDict
+from msgspec import Meta
+
+from ravel.types.values import HeldPermission, Id, LinkReach, UnixSeconds
+
+Advice = Annotated[str, Meta(description="What somebody has to do. Empty: nothing.")]
+
+
+class DeviceRepo(TypedDict):
+    """State of a device in a repo of the first device."""
+
+    repo: Id
+    name: str
+    permission: Annotated[HeldPermission | None, Meta(description="What the device holds. Null: nothing.")]
+    shown: Annotated[bool, Meta(description="Members see that the device is of the same person.")]
+    advice: Advice
+
+
+class DeviceView(TypedDict):
+    """A device of a person."""
+
+    user: Id
+    name: Annotated[
+        str, Meta(description="What the device calls itself, or this user calls it. Empty: nothing.")
+    ]
+    first: Annotated[bool, Meta(description="The device that hands repos on to the others.")]
+    this: Annotated[bool, Meta(description="The device that answers.")]
+    repos: list[DeviceRepo]
 
 
 class DeviceList(TypedDict):
     """The devices of this user's person."""
 
-    person: str
-    repo: str | None
-    """The repo in which devices find each other. Null: none."""
-    joining: bool
-    """No peer of the link has answered yet."""
+    person: Id
+    repo: Annotated[Id | None, Meta(description="The repo in which devices find each other. Null: none.")]
+    joining: Annotated[bool, Meta(description="No peer of the link has answered yet.")]
     devices: list[DeviceView]
 
 
 class DeviceLinkView(TypedDict):
     """A link for a new device."""
 
-    link: str
-    """A secret. The first user who uses it gets all repos."""
-    person: str
-    repo: str
-    id: str
-    """The id of the invitation in it, by which it is listed and revoked."""
-    expires_at: int
-    """Unix seconds."""
-    addresses: list[str]
-    """Addresses (`host:port`) that the link names."""
-    reach: str
-    """From where the link's addresses can be dialed, at the farthest."""
+    link: Annotated[str, Meta(description="A secret. The first user who uses it gets all repos.")]
+    person: Id
+    repo: Id
+    id: Annotated[Id, Meta(description="The id of the invitation in it, by which it is listed and revoked.")]
+    expires_at: UnixSeconds
+    addresses: Annotated[list[str], Meta(description="Addresses (`host:port`) that the link names.")]
+    reach: LinkReach
+
+
+class LackingRepo(TypedDict):
+    """A repo that a device lacks, or is not shown in."""
+
+    repo: Id
+    name: str
+    advice: Advice
+
+
+class GivenRepo(LackingRepo):
+    """A repo that was handed on, or could not be."""
+
+    device: Id
 
 
 class DeviceSync(TypedDict):
@@ -39,59 +72,19 @@ class DeviceSync(TypedDict):
     given: list[GivenRepo]
 
 
-class RemovedDevice(TypedDict):
-    """A device that was removed."""
-
-    device: str
-    repos: list[LeftRepo]
-
-
-class DeviceView(TypedDict):
-    """A device of a person."""
-
-    user: str
-    name: str
-    """What the device calls itself, or this user calls it. Empty: nothing."""
-    first: bool
-    """The device that hands repos on to the others."""
-    this: bool
-    """The device that answers."""
-    repos: list[DeviceRepo]
-
-
-class GivenRepo(TypedDict):
-    """A repo that was handed on, or could not be."""
-
-    repo: str
-    name: str
-    advice: str
-    """What somebody has to do. Empty: nothing."""
-    device: str
-
-
 class LeftRepo(TypedDict):
     """Steps that were done in one repo to remove a device."""
 
-    repo: str
+    repo: Id
     name: str
-    taken_back: bool
-    """The statement that both are one person was taken back."""
-    excluded: bool
-    """The device was excluded from the repo."""
-    left: bool
-    """This user left the repo."""
-    advice: str
-    """What somebody has to do. Empty: nothing."""
+    taken_back: Annotated[bool, Meta(description="The statement that both are one person was taken back.")]
+    excluded: Annotated[bool, Meta(description="The device was excluded from the repo.")]
+    left: Annotated[bool, Meta(description="This user left the repo.")]
+    advice: Advice
 
 
-class DeviceRepo(TypedDict):
-    """State of a device in a repo of the first device."""
+class RemovedDevice(TypedDict):
+    """A device that was removed."""
 
-    repo: str
-    name: str
-    permission: str | None
-    """What the device holds. Null: nothing."""
-    shown: bool
-    """Members see that the device is of the same person."""
-    advice: str
-    """What somebody has to do. Empty: nothing."""
+    device: Id
+    repos: list[LeftRepo]

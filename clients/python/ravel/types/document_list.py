@@ -1,47 +1,47 @@
-"""Types of answers: document_list. Made from the table of endpoints by `make reference`."""
+"""Types of answers: document list."""
 
-from __future__ import annotations
+from typing import Annotated, TypedDict
 
-from typing import TypedDict
+from msgspec import Meta
+
+from ravel.types.document_values import Commits, NextOffset
+from ravel.types.values import Count, Id
+
+DocumentKindName = Annotated[str, Meta(description="`set`, `dict` or `text`.")]
+
+
+class DocumentView(TypedDict):
+    """A document of a branch."""
+
+    kind: DocumentKindName
+    name: str
+    title: Annotated[str, Meta(description="Empty: it has none.")]
+    other_titles: Annotated[list[str], Meta(description="Titles that were given at the same time.")]
+    entries: Annotated[
+        Count | None,
+        Meta(description="Its items or keys. Null: of a text, or not counted before it is read."),
+    ]
+    confusable: Annotated[bool, Meta(description="Another of the kind in this window looks like it.")]
 
 
 class DocumentList(TypedDict):
     """A window of a branch's documents, in the order in which this node learned of them."""
 
-    branch: str
+    branch: Id
     documents: list[DocumentView]
-    next: int | None
-    """The `offset` of the next window. Null: there is none."""
+    next: NextOffset
 
 
 class DocumentTitle(TypedDict):
     """A document's title."""
 
-    branch: str
-    commits: list[str]
-    """Empty: nothing had to be written."""
+    branch: Id
+    commits: Commits
     title: str
 
 
 class DocumentRemoval(TypedDict):
     """A document that was removed."""
 
-    branch: str
-    commits: list[str]
-    """Empty: nothing had to be written."""
-
-
-class DocumentView(TypedDict):
-    """A document of a branch."""
-
-    kind: str
-    """`set`, `dict` or `text`."""
-    name: str
-    title: str
-    """Empty: it has none."""
-    other_titles: list[str]
-    """Titles that were given at the same time."""
-    entries: int | None
-    """Its items or keys. Null: of a text, or not counted before it is read."""
-    confusable: bool
-    """Another of the kind in this window looks like it."""
+    branch: Id
+    commits: Commits

@@ -1,13 +1,25 @@
-"""Types of answers: document_values. Made from the table of endpoints by `make reference`."""
+"""Types of answers: document values."""
 
-from __future__ import annotations
+from typing import Annotated, TypedDict
 
-from typing import TypedDict
+from msgspec import Meta
+
+from ravel.types.values import Count, Id
+
+NextOffset = Annotated[int | None, Meta(description="The `offset` of the next window. Null: there is none.")]
+Commits = Annotated[list[Id], Meta(description="Empty: nothing had to be written.")]
+
+
+class WindowFields(TypedDict):
+    """Part of a document that an answer holds."""
+
+    branch: Id
+    total: Count
+    next: NextOffset
 
 
 class DocumentSnapshot(TypedDict):
     """A snapshot of a set or a dict."""
 
-    branch: str
-    commits: list[str]
-    """Empty: a snapshot was there already."""
+    branch: Id
+    commits: Annotated[list[Id], Meta(description="Empty: a snapshot was there already.")]

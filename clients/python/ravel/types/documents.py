@@ -1,132 +1,43 @@
-"""Types of answers: documents. Made from the table of endpoints by `make reference`."""
+"""Types of answers: documents."""
 
-from __future__ import annotations
+from typing import Annotated, TypedDict
 
-from typing import TypedDict
+from msgspec import Meta
 
-
-class SetWindow(TypedDict):
-    """A window of a set, ordered by the UTF-8 bytes of the items."""
-
-    branch: str
-    items: list[SetItemView]
-    total: int
-    next: int | None
-    """The `offset` of the next window. Null: there is none."""
-
-
-class SetEditResult(TypedDict):
-    """Result of an edit of a set."""
-
-    branch: str
-    commits: list[str]
-    """Empty: nothing had to be written."""
-    added: list[str]
-    removed: list[str]
-
-
-class DictWindow(TypedDict):
-    """A window of a dict, ordered by the UTF-8 bytes of the keys."""
-
-    branch: str
-    entries: list[DictEntryFields]
-    total: int
-    next: int | None
-    """The `offset` of the next window. Null: there is none."""
-
-
-class DictEntryView(TypedDict):
-    """An entry of a branch's dict."""
-
-    key: str
-    value: str
-    commit: str
-    """The commit that put the value."""
-    conflicts: list[DictConflict]
-    branch: str
-
-
-class DictEditResult(TypedDict):
-    """Result of an edit of a dict."""
-
-    branch: str
-    commits: list[str]
-    """Empty: nothing had to be written."""
-    put: list[str]
-    """Keys."""
-    erased: list[str]
-    """Keys."""
-
-
-class TextClient(TypedDict):
-    """A client id for one editor of a text."""
-
-    branch: str
-    client: int
-    """A Yjs client id."""
-    clock: int
-    """At which clock the editor goes on. Above 0 the id was used before, and the document must have the whole text
-    before anything is typed.
-    """
-
-
-class TextPush(TypedDict):
-    """An update that was pushed: all that it says is in the text."""
-
-    branch: str
-    commit: str | None
-    """The commit, or the first of several. Null: the text had all that the update says."""
-    has: list[TextClocks]
-    """The client ids of this user in the update."""
-
-
-class TextView(TypedDict):
-    """A branch's text."""
-
-    branch: str
-    update: str
-    """The whole text as one Yjs update of format v1, in base64."""
-    updates: int
-    """How many updates it is made of."""
-    refused: int
-    """How many updates cannot be read."""
-    passed_over: int
-    """How many others say nothing, or not all that they would."""
-    faults: list[TextFaultView]
-    """The first 64 of both."""
-    text: str | None
-    """The root as plain text. Null: no root was asked for."""
-
-
-class TextChanges(TypedDict):
-    """Updates that an editor lacks of a text, and who else has it open."""
-
-    branch: str
-    update: str
-    """What the state vector lacks, as one Yjs update in base64."""
-    others: list[PresenceView]
-    """Here and at connected nodes."""
-
-
-class TextUpdateEvent(TypedDict):
-    """An update of a text."""
-
-    update: str
-    """A Yjs update of format v1, in base64."""
-
-
-class PresenceEvent(TypedDict):
-    """Other editors that have the text open."""
-
-    others: list[PresenceView]
+from ravel.types.document_values import Commits, NextOffset
+from ravel.types.values import Count, Id, one_of
 
 
 class SetItemView(TypedDict):
     """An item of a set."""
 
     item: str
-    tips: list[str]
-    """The commits that hold it there."""
+    tips: Annotated[list[Id], Meta(description="The commits that hold it there.")]
+
+
+class SetWindow(TypedDict):
+    """A window of a set, ordered by the UTF-8 bytes of the items."""
+
+    branch: Id
+    items: list[SetItemView]
+    total: Count
+    next: NextOffset
+
+
+class SetEditResult(TypedDict):
+    """Result of an edit of a set."""
+
+    branch: Id
+    commits: Commits
+    added: list[str]
+    removed: list[str]
+
+
+class DictConflict(TypedDict):
+    """Another value that was put at the same time."""
+
+    value: str
+    commit: Id
 
 
 class DictEntryFields(TypedDict):
@@ -134,47 +45,131 @@ class DictEntryFields(TypedDict):
 
     key: str
     value: str
-    commit: str
-    """The commit that put the value."""
+    commit: Annotated[Id, Meta(description="The commit that put the value.")]
     conflicts: list[DictConflict]
 
 
-class DictConflict(TypedDict):
-    """Another value that was put at the same time."""
+class DictEntryView(DictEntryFields):
+    """An entry of a branch's dict."""
 
-    value: str
-    commit: str
+    branch: Id
 
 
-class TextClocks(TypedDict):
-    """Yjs clock up to which a text shows the updates of one client id."""
+class DictWindow(TypedDict):
+    """A window of a dict, ordered by the UTF-8 bytes of the keys."""
 
-    client: int
-    """A Yjs client id."""
-    clock: int
-    """It shows all clocks below."""
+    branch: Id
+    entries: list[DictEntryFields]
+    total: Count
+    next: NextOffset
+
+
+class DictEditResult(TypedDict):
+    """Result of an edit of a dict."""
+
+    branch: Id
+    commits: Commits
+    put: Annotated[list[str], Meta(description="Keys.")]
+    erased: Annotated[list[str], Meta(description="Keys.")]
 
 
 class TextFaultView(TypedDict):
     """An update that says nothing, or less than it would."""
 
-    commit: str
-    fault: str
-    """`unreadable`: it is no update that all editors take. `other_client`: it has client ids of another author.
-    `used_clocks`: its author had said something else at its clocks. `misplaced`: it has words that stand
-    nowhere.
-    """
+    commit: Id
+    fault: Annotated[
+        str,
+        one_of(
+            "unreadable",
+            "other_client",
+            "used_clocks",
+            "misplaced",
+            description=(
+                "`unreadable`: it is no update that all editors take. `other_client`: it has client ids of another author. "
+                "`used_clocks`: its author had said something else at its clocks. `misplaced`: it has words "
+                "that stand nowhere."
+            ),
+        ),
+    ]
+
+
+class TextView(TypedDict):
+    """A branch's text."""
+
+    branch: Id
+    update: Annotated[str, Meta(description="The whole text as one Yjs update of format v1, in base64.")]
+    updates: Annotated[int, Meta(ge=0, description="How many updates it is made of.")]
+    refused: Annotated[int, Meta(ge=0, description="How many updates cannot be read.")]
+    passed_over: Annotated[
+        int, Meta(ge=0, description="How many others say nothing, or not all that they would.")
+    ]
+    faults: Annotated[list[TextFaultView], Meta(description="The first 64 of both.")]
+    text: Annotated[str | None, Meta(description="The root as plain text. Null: no root was asked for.")]
+
+
+ClientId = Annotated[int, Meta(ge=0, le=2**53 - 1, description="A Yjs client id.")]
+
+
+class TextClient(TypedDict):
+    """A client id for one editor of a text."""
+
+    branch: Id
+    client: ClientId
+    clock: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description=(
+                "At which clock the editor goes on. Above 0 the id was used before, and the document must have the whole "
+                "text before anything is typed."
+            ),
+        ),
+    ]
+
+
+class TextClocks(TypedDict):
+    """Yjs clock up to which a text shows the updates of one client id."""
+
+    client: ClientId
+    clock: Annotated[int, Meta(ge=0, description="It shows all clocks below.")]
+
+
+class TextPush(TypedDict):
+    """An update that was pushed: all that it says is in the text."""
+
+    branch: Id
+    commit: Annotated[
+        Id | None,
+        Meta(description="The commit, or the first of several. Null: the text had all that the update says."),
+    ]
+    has: Annotated[list[TextClocks], Meta(description="The client ids of this user in the update.")]
 
 
 class PresenceView(TypedDict):
     """An editor that has the text open."""
 
-    session: str
-    """8 bytes in base64."""
-    user: str
-    """Who has signed this."""
+    session: Annotated[str, Meta(description="8 bytes in base64.")]
+    user: Annotated[Id, Meta(description="Who has signed this.")]
     root: str
-    anchor: str
-    """A Yjs relative position, in base64. Empty: nowhere."""
-    head: str
-    """The same."""
+    anchor: Annotated[str, Meta(description="A Yjs relative position, in base64. Empty: nowhere.")]
+    head: Annotated[str, Meta(description="The same.")]
+
+
+class TextChanges(TypedDict):
+    """Updates that an editor lacks of a text, and who else has it open."""
+
+    branch: Id
+    update: Annotated[str, Meta(description="What the state vector lacks, as one Yjs update in base64.")]
+    others: Annotated[list[PresenceView], Meta(description="Here and at connected nodes.")]
+
+
+class TextUpdateEvent(TypedDict):
+    """An update of a text."""
+
+    update: Annotated[str, Meta(description="A Yjs update of format v1, in base64.")]
+
+
+class PresenceEvent(TypedDict):
+    """Other editors that have the text open."""
+
+    others: list[PresenceView]

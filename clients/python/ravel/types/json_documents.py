@@ -1,45 +1,21 @@
-"""Types of answers: json_documents. Made from the table of endpoints by `make reference`."""
+"""Types of answers: json documents."""
 
-from __future__ import annotations
+from typing import Annotated, Any, TypedDict
 
-from typing import Any, TypedDict
+from msgspec import Meta
 
-
-class JsonDocumentView(TypedDict):
-    """A JSON document."""
-
-    branch: str
-    value: Any
-    """Maps that are items of a list have their id as `$id`."""
-    conflicts: list[JsonConflictView]
-    """The first 64."""
-    conflict_count: int
-    unplaced: list[UnplacedItem]
-
-
-class JsonEditResult(TypedDict):
-    """Result of edits of a JSON document."""
-
-    branch: str
-    commits: list[str]
-    """Empty: nothing had to be written."""
-    value: Any
-    """For `preview`: the value. Else null."""
-    items: list[str]
-    """Ids of the items that `insert` made, in the edits' order."""
+from ravel.types.document_values import Commits
+from ravel.types.values import Count, Id
 
 
 class JsonConflictView(TypedDict):
     """A value that was put beside the one that shows."""
 
-    item: str
-    """The item that it is in. Empty: none."""
-    path: list[str]
-    """Map keys from there."""
-    place: bool
-    """True: another place of the item."""
+    item: Annotated[str, Meta(description="The item that it is in. Empty: none.")]
+    path: Annotated[list[str], Meta(description="Map keys from there.")]
+    place: Annotated[bool, Meta(description="True: another place of the item.")]
     value: Any
-    commit: str
+    commit: Id
 
 
 class UnplacedItem(TypedDict):
@@ -47,3 +23,22 @@ class UnplacedItem(TypedDict):
 
     item: str
     value: Any
+
+
+class JsonDocumentView(TypedDict):
+    """A JSON document."""
+
+    branch: Id
+    value: Annotated[Any, Meta(description="Maps that are items of a list have their id as `$id`.")]
+    conflicts: Annotated[list[JsonConflictView], Meta(description="The first 64.")]
+    conflict_count: Count
+    unplaced: list[UnplacedItem]
+
+
+class JsonEditResult(TypedDict):
+    """Result of edits of a JSON document."""
+
+    branch: Id
+    commits: Commits
+    value: Annotated[Any, Meta(description="For `preview`: the value. Else null.")]
+    items: Annotated[list[str], Meta(description="Ids of the items that `insert` made, in the edits' order.")]

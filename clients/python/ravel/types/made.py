@@ -1,37 +1,63 @@
-"""Types of answers: made. Made from the table of endpoints by `make reference`."""
+"""Types of answers: made."""
 
-from __future__ import annotations
+from typing import Annotated, Literal, TypedDict, get_args
 
-from typing import TypedDict
+from msgspec import Meta
 
+from ravel.types.values import Id, UnixSeconds, one_of
 
-class Revoked(TypedDict):
-    """A token or a browser that was revoked."""
-
-    made: list[MadeThing]
-    """Things that its holder made, the latest first."""
+MadeKind = Literal[
+    "invitation",
+    "ask_link",
+    "read_link",
+    "branch_link",
+    "device_link",
+    "member",
+    "token",
+    "browser",
+    "relay_account",
+    "peer",
+    "allowed_peer",
+]
 
 
 class MadeThing(TypedDict):
     """Thing that the holder of a token made."""
 
-    kind: str
-    """`ask_link`: by which users ask. `device_link`: for a device. `allowed_peer`: of this relay."""
-    what: str
-    """What tells it from others: the id of an invitation, link, member or peer; a token's, browser's or account's
-    name. Empty of a link that opens a repo, and of what is begun.
-    """
-    repo: str | None
-    """Null: it is of no repo."""
-    repo_name: str | None
-    """Null: it is of no repo, or the repo is not here any more."""
-    made_at: int
-    """Unix seconds."""
-    expires_at: int | None
-    """Unix seconds. Null: it does not expire."""
-    begun: bool
-    """Possibly there: it is being made, or was never noted as made."""
-    ended: bool
-    """It has expired, or was taken back by this request."""
-    advice: str
-    """Command or page that takes it back, or finds it. Empty: nothing is left to do."""
+    kind: Annotated[
+        str,
+        one_of(
+            *get_args(MadeKind),
+            description="`ask_link`: by which users ask. `device_link`: for a device. `allowed_peer`: of this relay.",
+        ),
+    ]
+    what: Annotated[
+        str,
+        Meta(
+            description=(
+                "What tells it from others: the id of an invitation, link, member or peer; a token's, browser's or "
+                "account's name. Empty of a link that opens a repo, and of what is begun."
+            )
+        ),
+    ]
+    repo: Annotated[Id | None, Meta(description="Null: it is of no repo.")]
+    repo_name: Annotated[
+        str | None, Meta(description="Null: it is of no repo, or the repo is not here any more.")
+    ]
+    made_at: UnixSeconds
+    expires_at: Annotated[int | None, Meta(description="Unix seconds. Null: it does not expire.")]
+    begun: Annotated[
+        bool,
+        Meta(description="Possibly there: it is being made, or was never noted as made."),
+    ]
+    ended: Annotated[bool, Meta(description="It has expired, or was taken back by this request.")]
+    advice: Annotated[
+        str,
+        Meta(description="Command or page that takes it back, or finds it. Empty: nothing is left to do."),
+    ]
+
+
+class Revoked(TypedDict):
+    """A token or a browser that was revoked."""
+
+    made: Annotated[list[MadeThing], Meta(description="Things that its holder made, the latest first.")]

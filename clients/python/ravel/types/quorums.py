@@ -1,71 +1,65 @@
-"""Types of answers: quorums. Made from the table of endpoints by `make reference`."""
+"""Types of answers: quorums."""
 
-from __future__ import annotations
+from typing import Annotated, NotRequired, TypedDict
 
-from typing import NotRequired, TypedDict
+from msgspec import Meta
 
-
-class QuorumState(TypedDict):
-    """The quorums of a repo."""
-
-    quorums: list[QuorumView]
-    """Quorums in force."""
-    proposals: list[ProposalView]
-    """The latest 100, the newest first."""
-
-
-class Proposal(TypedDict):
-    """A proposal that was made, signed or carried out."""
-
-    proposal: str
-    repo: str
-    checkpoint: str | None
-    """The checkpoint's commit, once it is made."""
+from ravel.types.values import Count, HeldPermission, Id, PersonText, one_of
 
 
 class QuorumView(TypedDict):
     """A quorum in force."""
 
-    quorum: str
-    """The id of its commit."""
-    author: str
-    author_name: str
-    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
-    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
-    """
-    threshold: int
-    signers: list[str]
-    signer_names: list[str]
-    """In the same order."""
+    quorum: Annotated[Id, Meta(description="The id of its commit.")]
+    author: Id
+    author_name: PersonText
+    threshold: Count
+    signers: list[Id]
+    signer_names: Annotated[list[PersonText], Meta(description="In the same order.")]
     removals: bool
 
 
-class ProposalView(TypedDict):
+class ProposalSubject(TypedDict):
+    """Subject of a proposal."""
+
+    kind: Annotated[str, one_of("checkpoint", "removal", description="What is proposed.")]
+    user: NotRequired[Annotated[Id, Meta(description="Of a removal: the member.")]]
+    user_name: NotRequired[
+        Annotated[PersonText, Meta(description="Of a removal: what the member is called.")]
+    ]
+    keeps: NotRequired[
+        Annotated[
+            HeldPermission | None, Meta(description="Of a removal: what the member keeps. Null: nothing.")
+        ]
+    ]
+    branch: NotRequired[Annotated[Id, Meta(description="Of a checkpoint: the branch.")]]
+    commits: NotRequired[Annotated[list[Id], Meta(description="Of a checkpoint: the heads that it covers.")]]
+
+
+class ProposalView(ProposalSubject):
     """A proposal and how far it has come."""
 
-    kind: str
-    """What is proposed."""
-    user: NotRequired[str]
-    """Of a removal: the member."""
-    user_name: NotRequired[str]
-    """Of a removal: what the member is called."""
-    keeps: NotRequired[str | None]
-    """Of a removal: what the member keeps. Null: nothing."""
-    branch: NotRequired[str]
-    """Of a checkpoint: the branch."""
-    commits: NotRequired[list[str]]
-    """Of a checkpoint: the heads that it covers."""
-    proposal: str
-    """The id of its commit."""
-    author: str
-    author_name: str
-    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
-    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
-    """
-    approved_by: list[str]
-    approved_by_names: list[str]
-    """In the same order."""
-    missing: int
-    """How many approvals are missing."""
-    state: str
-    """How far the proposal has come."""
+    proposal: Annotated[Id, Meta(description="The id of its commit.")]
+    author: Id
+    author_name: PersonText
+    approved_by: list[Id]
+    approved_by_names: Annotated[list[PersonText], Meta(description="In the same order.")]
+    missing: Annotated[int, Meta(ge=0, description="How many approvals are missing.")]
+    state: Annotated[
+        str, one_of("open", "approved", "done", "void", description="How far the proposal has come.")
+    ]
+
+
+class QuorumState(TypedDict):
+    """The quorums of a repo."""
+
+    quorums: Annotated[list[QuorumView], Meta(description="Quorums in force.")]
+    proposals: Annotated[list[ProposalView], Meta(description="The latest 100, the newest first.")]
+
+
+class Proposal(TypedDict):
+    """A proposal that was made, signed or carried out."""
+
+    proposal: Id
+    repo: Id
+    checkpoint: Annotated[Id | None, Meta(description="The checkpoint's commit, once it is made.")]

@@ -1,107 +1,107 @@
-"""Types of answers: requests. Made from the table of endpoints by `make reference`."""
+"""Types of answers: requests."""
 
-from __future__ import annotations
+from typing import Annotated, TypedDict
 
-from typing import TypedDict
+from msgspec import Meta
+
+from ravel.types.values import Count, HeldPermission, Id, LinkReach, PersonText, UnixSeconds, one_of
+
+RequestStatus = Annotated[
+    str,
+    one_of(
+        "waiting",
+        "accepted",
+        "refused",
+        "withdrawn",
+        "closed",
+        "expired",
+        description="What became of a request.",
+    ),
+]
+AskStatus = Annotated[
+    str,
+    one_of(
+        "sending",
+        "waiting",
+        "accepted",
+        "refused",
+        "withdrawn",
+        "closed",
+        "expired",
+        "failed",
+        description="How a request of this user stands. `sending`: no node that takes it has been met yet.",
+    ),
+]
+Code = Annotated[
+    str,
+    Meta(description="Six words. Both sides see the same ones unless somebody asks in the name of another."),
+]
 
 
 class AskLinkMade(TypedDict):
     """A new link that asks."""
 
-    link: str
-    """The link. It has no secret of the repo."""
-    lobby: str
-    """By which the link is known afterwards."""
-    expires_at: int
-    """Unix seconds."""
-    addresses: list[str]
-    """Addresses (`host:port`) that the link names."""
-    reach: str
-    """From where the link's addresses can be dialed, at the farthest."""
-
-
-class AskLinkList(TypedDict):
-    """The links that ask of a repo."""
-
-    links: list[AskLinkView]
-    """The latest first."""
-
-
-class RequestList(TypedDict):
-    """Requests to be let into repos."""
-
-    requests: list[RequestView]
-    """To repos whose admin this user is."""
-    made: list[AskView]
-    """By this user. Empty where one repo's are listed."""
-
-
-class RequestView(TypedDict):
-    """A request to be let into a repo."""
-
-    request: str
-    """The id of its commit."""
-    repo: str
-    repo_name: str
-    lobby: str
-    """The link by which the user asked."""
-    user: str
-    name: str
-    """This user's name for the user, else what the user states."""
-    looks_alike: bool
-    """A member of the repo has a name that looks like it."""
-    permission: str
-    """A permission; each includes those before."""
-    code: str
-    """Six words. Both sides see the same ones unless somebody asks in the name of another."""
-    asked_at: int
-    """Unix seconds."""
-    expires_at: int
-    """Unix seconds."""
-    status: str
-    """What became of a request."""
+    link: Annotated[str, Meta(description="The link. It has no secret of the repo.")]
+    lobby: Annotated[Id, Meta(description="By which the link is known afterwards.")]
+    expires_at: UnixSeconds
+    addresses: Annotated[list[str], Meta(description="Addresses (`host:port`) that the link names.")]
+    reach: LinkReach
 
 
 class AskLinkView(TypedDict):
     """A link that asks."""
 
-    lobby: str
-    author: str
-    author_name: str
-    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
-    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
-    """
-    permission: str
-    """A permission; each includes those before."""
-    expires_at: int
-    """Unix seconds."""
-    here: bool
-    """This node takes requests by it."""
-    requests: int
+    lobby: Id
+    author: Id
+    author_name: PersonText
+    permission: HeldPermission
+    expires_at: UnixSeconds
+    here: Annotated[bool, Meta(description="This node takes requests by it.")]
+    requests: Count
     closed: bool
-    full: bool
-    """It has taken as much as a link may: make another one."""
+    full: Annotated[bool, Meta(description="It has taken as much as a link may: make another one.")]
+
+
+class AskLinkList(TypedDict):
+    """The links that ask of a repo."""
+
+    links: Annotated[list[AskLinkView], Meta(description="The latest first.")]
+
+
+class RequestView(TypedDict):
+    """A request to be let into a repo."""
+
+    request: Annotated[Id, Meta(description="The id of its commit.")]
+    repo: Id
+    repo_name: str
+    lobby: Annotated[Id, Meta(description="The link by which the user asked.")]
+    user: Id
+    name: Annotated[PersonText, Meta(description="This user's name for the user, else what the user states.")]
+    looks_alike: Annotated[bool, Meta(description="A member of the repo has a name that looks like it.")]
+    permission: HeldPermission
+    code: Code
+    asked_at: UnixSeconds
+    expires_at: UnixSeconds
+    status: RequestStatus
 
 
 class AskView(TypedDict):
     """A request that this user made."""
 
-    repo: str
+    repo: Id
     repo_name: str
-    lobby: str
-    admin: str
-    """Who made the link."""
-    admin_name: str
-    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
-    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
-    """
-    permission: str
-    """A permission; each includes those before."""
-    code: str
-    """Six words. Both sides see the same ones unless somebody asks in the name of another."""
-    expires_at: int
-    """Unix seconds."""
-    status: str
-    """How a request of this user stands. `sending`: no node that takes it has been met yet."""
-    reason: str
-    """Why the link lets this user ask nothing; else empty."""
+    lobby: Id
+    admin: Annotated[Id, Meta(description="Who made the link.")]
+    admin_name: PersonText
+    permission: HeldPermission
+    code: Code
+    expires_at: UnixSeconds
+    status: AskStatus
+    reason: Annotated[str, Meta(description="Why the link lets this user ask nothing; else empty.")]
+
+
+class RequestList(TypedDict):
+    """Requests to be let into repos."""
+
+    requests: Annotated[list[RequestView], Meta(description="To repos whose admin this user is.")]
+    made: Annotated[list[AskView], Meta(description="By this user. Empty where one repo's are listed.")]

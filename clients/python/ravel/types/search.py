@@ -1,90 +1,98 @@
-"""Types of answers: search. Made from the table of endpoints by `make reference`."""
+"""Types of answers: search."""
 
-from __future__ import annotations
+from typing import Annotated, NotRequired, TypedDict
 
-from typing import NotRequired, TypedDict
+from msgspec import Meta
 
-from ravel.types.commits import Mention, Origin
-
-
-class SearchResult(TypedDict):
-    """Result of a search."""
-
-    hits: list[SearchHit]
-    """The latest first, by the time at which they are shown."""
-    names: list[NameHit]
-    """At most 20, found in 0.25 s. Of the first window alone, and where no author and no time is given."""
-    next: str | None
-    """The `after` of the next window. Null: all was looked at. A window may have fewer hits than `limit`, or none,
-    where a search takes long.
-    """
-    index: SearchIndexView
+from ravel.types.commits import AuthorFields, Mention, Origin
+from ravel.types.values import Id, one_of
 
 
 class SearchIndexView(TypedDict):
     """Progress of the index; in a search, for the searched branches. Posts that are not indexed yet are not found."""
 
-    state: str
-    """`off`: `search.enabled` is false."""
-    percent: int
-    """Of the stored commits, those that were looked at."""
-    texts_due: int
-    """Texts that are to be read anew. They are found by what they said when they were read last, or not at all."""
-
-
-class SearchHit(TypedDict):
-    """A commit that fits. Of a text it is the last commit that the text is made of, with its time and its author."""
-
-    author: str
-    person: str
-    """The author; of a person's device the user of that person. Later device statements may change it."""
-    author_name: str
-    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
-    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
-    """
-    repo: str
-    repo_name: str
-    branch: str
-    branch_name: str
-    commit: str
-    kind: str
-    """The kind of the body: `post`, `imported`, `files`; `text`: see `texts`."""
-    time: int
-    """Unix seconds, as the author states them."""
-    text: str | None
-    """At most 300 characters of the text as it is shown now, around the first word."""
-    files: list[str]
-    """Names that fit, of the files that it adds."""
-    texts: NotRequired[list[TextRoot]]
-    """Of a text: those of the branch that fit, one at least."""
-    imported_author: NotRequired[str]
-    """Of an imported commit: its author there."""
-    origin: NotRequired[Origin]
-    """Of a commit that a merge wrote again: whose it is, and where."""
-    edited_at: NotRequired[int]
-    """Unix seconds of the last edit."""
-    mentions: NotRequired[list[Mention]]
-    """Users that the whole text names."""
-
-
-class NameHit(TypedDict):
-    """A branch or a tag whose name fits."""
-
-    kind: str
-    """What has the name."""
-    name: str
-    repo: str
-    repo_name: str
-    branch: str
-    """The branch; of a tag that of its commit."""
-    commit: NotRequired[str]
-    """Of a tag: its commit."""
+    state: Annotated[str, one_of("off", "building", "ready", description="`off`: `search.enabled` is false.")]
+    percent: Annotated[
+        int, Meta(ge=0, le=100, description="Of the stored commits, those that were looked at.")
+    ]
+    texts_due: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description=(
+                "Texts that are to be read anew. They are found by what they said when they were read last, or not at all."
+            ),
+        ),
+    ]
 
 
 class TextRoot(TypedDict):
     """One of the texts that a branch has."""
 
-    root: str
-    """The name of its root type: the `root` of `GET /branches/{branch}/text`."""
-    title: str
-    """As the page calls it; empty: it has none."""
+    root: Annotated[
+        str, Meta(description="The name of its root type: the `root` of `GET /branches/{branch}/text`.")
+    ]
+    title: Annotated[str, Meta(description="As the page calls it; empty: it has none.")]
+
+
+class SearchHit(AuthorFields):
+    """A commit that fits. Of a text it is the last commit that the text is made of, with its time and its author."""
+
+    repo: Id
+    repo_name: str
+    branch: Id
+    branch_name: str
+    commit: Id
+    kind: Annotated[
+        str, Meta(description="The kind of the body: `post`, `imported`, `files`; `text`: see `texts`.")
+    ]
+    time: Annotated[int, Meta(description="Unix seconds, as the author states them.")]
+    text: Annotated[
+        str | None,
+        Meta(description="At most 300 characters of the text as it is shown now, around the first word."),
+    ]
+    files: Annotated[list[str], Meta(description="Names that fit, of the files that it adds.")]
+    texts: NotRequired[
+        Annotated[list[TextRoot], Meta(description="Of a text: those of the branch that fit, one at least.")]
+    ]
+    imported_author: NotRequired[Annotated[str, Meta(description="Of an imported commit: its author there.")]]
+    origin: NotRequired[
+        Annotated[Origin, Meta(description="Of a commit that a merge wrote again: whose it is, and where.")]
+    ]
+    edited_at: NotRequired[Annotated[int, Meta(description="Unix seconds of the last edit.")]]
+    mentions: NotRequired[Annotated[list[Mention], Meta(description="Users that the whole text names.")]]
+
+
+class NameHit(TypedDict):
+    """A branch or a tag whose name fits."""
+
+    kind: Annotated[str, one_of("branch", "tag", description="What has the name.")]
+    name: str
+    repo: Id
+    repo_name: str
+    branch: Annotated[Id, Meta(description="The branch; of a tag that of its commit.")]
+    commit: NotRequired[Annotated[Id, Meta(description="Of a tag: its commit.")]]
+
+
+class SearchResult(TypedDict):
+    """Result of a search."""
+
+    hits: Annotated[
+        list[SearchHit], Meta(description="The latest first, by the time at which they are shown.")
+    ]
+    names: Annotated[
+        list[NameHit],
+        Meta(
+            description="At most 20, found in 0.25 s. Of the first window alone, and where no author and no time is given."
+        ),
+    ]
+    next: Annotated[
+        str | None,
+        Meta(
+            description=(
+                "The `after` of the next window. Null: all was looked at. A window may have fewer hits than `limit`, or "
+                "none, where a search takes long."
+            )
+        ),
+    ]
+    index: SearchIndexView

@@ -1,67 +1,66 @@
-"""Types of answers: tokens. Made from the table of endpoints by `make reference`."""
+"""Types of answers: tokens."""
 
-from __future__ import annotations
+from typing import Annotated, TypedDict
 
-from typing import TypedDict
+from msgspec import Meta
 
 from ravel.types.made import MadeThing
+from ravel.types.values import Action, Id, UnixSeconds, one_of
 
 
-class NewToken(TypedDict):
-    """A token that was made."""
+class TokenRepo(TypedDict):
+    """A repo that a token is for."""
 
-    token: str
-    """The secret. The node keeps a hash, and cannot show it again."""
-    name: str
-    expires_at: int
-    """Unix seconds."""
+    repo: Id
+    name: Annotated[str | None, Meta(description="Null: it is not on this node any more.")]
 
 
-class TokenList(TypedDict):
-    """The tokens of apps and pages."""
+class TokenBranch(TypedDict):
+    """A branch that a token is for."""
 
-    tokens: list[TokenView]
+    branch: Id
+    repo: Id
+    name: Annotated[str | None, Meta(description="Null: it is not on this node any more.")]
 
 
 class TokenView(TypedDict):
     """A token, without its secret."""
 
     name: str
-    kind: str
-    """`page`: of a web page that `ravel open` opened. `kept`: of such a browser that stays signed in. `browser`:
-    of a paired browser. `home`: the node's own, for the command.
-    """
-    actions: list[str]
-    repos: list[TokenRepo]
-    """No repos and no branches: it is for all."""
+    kind: Annotated[
+        str,
+        one_of(
+            "app", "page", "kept", "browser", "home",
+            description=(
+                "`page`: of a web page that `ravel open` opened. `kept`: of such a browser that stays signed in. `browser`: "
+                "of a paired browser. `home`: the node's own, for the command."
+            ),
+        ),
+    ]  # fmt: skip
+    actions: list[Action]
+    repos: Annotated[list[TokenRepo], Meta(description="No repos and no branches: it is for all.")]
     branches: list[TokenBranch]
-    origins: list[str]
-    """Web origins whose pages may call with it."""
-    created_at: int | None
-    """Unix seconds. Null: of the kind `home`."""
-    expires_at: int | None
-    """Unix seconds. Null: never, of the kind `home`."""
-    last_used_at: int | None
-    """Unix seconds. Null: never, or not known."""
+    origins: Annotated[list[str], Meta(description="Web origins whose pages may call with it.")]
+    created_at: Annotated[int | None, Meta(description="Unix seconds. Null: of the kind `home`.")]
+    expires_at: Annotated[int | None, Meta(description="Unix seconds. Null: never, of the kind `home`.")]
+    last_used_at: Annotated[int | None, Meta(description="Unix seconds. Null: never, or not known.")]
     expired: bool
-    revoked: bool
-    """Revoked: kept for 30 days, with the list of what it made."""
-    made: list[MadeThing]
-    """What its holder made, and what stays without the token; the latest first."""
+    revoked: Annotated[bool, Meta(description="Revoked: kept for 30 days, with the list of what it made.")]
+    made: Annotated[
+        list[MadeThing],
+        Meta(description="What its holder made, and what stays without the token; the latest first."),
+    ]
 
 
-class TokenRepo(TypedDict):
-    """A repo that a token is for."""
+class NewToken(TypedDict):
+    """A token that was made."""
 
-    repo: str
-    name: str | None
-    """Null: it is not on this node any more."""
+    token: Annotated[str, Meta(description="The secret. The node keeps a hash, and cannot show it again.")]
+    name: str
+    expires_at: UnixSeconds
 
 
-class TokenBranch(TypedDict):
-    """A branch that a token is for."""
+class TokenList(TypedDict):
+    """The tokens of apps and pages."""
 
-    branch: str
-    repo: str
-    name: str | None
-    """Null: it is not on this node any more."""
+    tokens: list[TokenView]

@@ -1,8 +1,38 @@
-"""Types of answers: unseen. Made from the table of endpoints by `make reference`."""
+"""Types of answers: unseen."""
 
-from __future__ import annotations
+from typing import Annotated, TypedDict
 
-from typing import TypedDict
+from msgspec import Meta
+
+from ravel.types.values import Count, Id, PersonText
+
+_Unseen = Annotated[
+    int,
+    Meta(
+        ge=0,
+        description="Posts, files and imported commits of others, among the latest 1,000 commits.",
+    ),
+]
+_More = Annotated[bool, Meta(description="More commits came since than were looked at.")]
+
+
+class MentioningCommit(TypedDict):
+    """A commit that mentions the user of this node."""
+
+    commit: Id
+    author: Id
+    author_name: PersonText
+
+
+class UnseenBranch(TypedDict):
+    """Counts of new commits in a branch."""
+
+    branch: Id
+    repo: Id
+    unseen: _Unseen
+    more: _More
+    mentions: Annotated[Count, Meta(description="Of the newest 100 of them, those that mention the user.")]
+    latest_mention: Annotated[MentioningCommit | None, Meta(description="The newest of these.")]
 
 
 class UnseenList(TypedDict):
@@ -14,41 +44,12 @@ class UnseenList(TypedDict):
 class UnseenCommitList(TypedDict):
     """New commits of one branch."""
 
-    branch: str
-    unseen: int
-    """Posts, files and imported commits of others, among the latest 1,000 commits."""
-    more: bool
-    """More commits came since than were looked at."""
-    mentions: int
-    commits: list[str]
-    """The new ones, the latest that came first."""
-    visited: bool
-    """False: the branch was never marked as seen, so all of it is new."""
-    up_to: int
-    """For `PUT /branches/{branch}/seen`, once it was shown."""
-
-
-class UnseenBranch(TypedDict):
-    """Counts of new commits in a branch."""
-
-    branch: str
-    repo: str
-    unseen: int
-    """Posts, files and imported commits of others, among the latest 1,000 commits."""
-    more: bool
-    """More commits came since than were looked at."""
-    mentions: int
-    """Of the newest 100 of them, those that mention the user."""
-    latest_mention: MentioningCommit | None
-    """The newest of these."""
-
-
-class MentioningCommit(TypedDict):
-    """A commit that mentions the user of this node."""
-
-    commit: str
-    author: str
-    author_name: str
-    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
-    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
-    """
+    branch: Id
+    unseen: _Unseen
+    more: _More
+    mentions: Count
+    commits: Annotated[list[Id], Meta(description="The new ones, the latest that came first.")]
+    visited: Annotated[
+        bool, Meta(description="False: the branch was never marked as seen, so all of it is new.")
+    ]
+    up_to: Annotated[int, Meta(description="For `PUT /branches/{branch}/seen`, once it was shown.")]

@@ -1,30 +1,30 @@
-"""Types of answers: values. Made from the table of endpoints by `make reference`."""
+"""Types of answers: values."""
 
-from __future__ import annotations
+from typing import Annotated, Final, Literal, TypedDict
 
-from typing import TypedDict
+from msgspec import Meta
 
-
-class Empty(TypedDict):
-    """No fields: the action is done."""
+_ID_TEXT_SIZE: Final = 52
 
 
-class Capability(TypedDict):
-    """A read capability: a secret that does not expire."""
-
-    capability: str
-    """The link. Anyone who has it can read what it opens."""
-    addresses: list[str]
-    """Addresses (`host:port`) that the link names."""
-    reach: str
-    """From where the link's addresses can be dialed, at the farthest."""
-
-
-class RootCommit(TypedDict):
-    """A commit that was written to a repo's root branch."""
-
-    commit: str
-    repo: str
+Id = Annotated[
+    str, Meta(min_length=_ID_TEXT_SIZE, max_length=_ID_TEXT_SIZE, description="32 bytes as 52 characters.")
+]
+"""An id or a public key as text."""
+PersonText = Annotated[
+    str,
+    Meta(
+        description=(
+            "Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the "
+            "beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing."
+        )
+    ),
+]
+"""What to show for a user."""
+UnixSeconds = Annotated[int, Meta(description="Unix seconds.")]
+ByteCount = Annotated[int, Meta(ge=0, description="Bytes.")]
+Count = Annotated[int, Meta(ge=0)]
+Action = Literal["read", "write", "manage", "admin", "node", "metrics"]
 
 
 class ErrorDetail(TypedDict):
@@ -35,20 +35,81 @@ class ErrorDetail(TypedDict):
     next: str
 
 
+def one_of(*values: str, description: str) -> Meta:
+    """Return the annotation of a text that is one of a few."""
+    return Meta(
+        description=description,
+        pattern=f"^({'|'.join(values)})$",
+        extra_json_schema={"enum": list(values)},
+    )
+
+
+HeldPermission = Annotated[
+    str,
+    one_of(
+        "read", "write", "manage", "admin", "owner", description="A permission; each includes those before."
+    ),
+]
+
+
 class SyncProgress(TypedDict):
     """Progress of a transfer of commits, as far as this node knows."""
 
-    direction: str
-    """`receiving`: from a peer to this node. `sending`: to it."""
-    done: int
-    """`receiving`: commits that are here. `sending`: of those, the ones that the peer has confirmed or had before.
-    After a cut it goes on from there.
-    """
-    total: int | None
-    """`sending`: commits that are here. `receiving`: those, and what the peer states to have beyond them. It is at
-    least that much, and grows while others write. Null: the peer states more than is believed.
-    """
-    rate: int | None
-    """Commits in a second, of the last seconds, rounded up. 0: none comes any more. Null: not known yet."""
-    seconds_left: int | None
-    """If it goes on at that rate. Null: nothing tells."""
+    direction: Annotated[
+        str,
+        one_of(
+            "receiving", "sending", description="`receiving`: from a peer to this node. `sending`: to it."
+        ),
+    ]
+    done: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="`receiving`: commits that are here. `sending`: of those, the ones that the peer has confirmed or "
+            "had before. After a cut it goes on from there.",
+        ),
+    ]
+    total: Annotated[
+        int | None,
+        Meta(
+            description="`sending`: commits that are here. `receiving`: those, and what the peer states to have beyond "
+            "them. It is at least that much, and grows while others write. Null: the peer states more than is believed.",
+        ),
+    ]
+    rate: Annotated[
+        int | None,
+        Meta(
+            description="Commits in a second, of the last seconds, rounded up. 0: none comes any more. Null: not known yet.",
+        ),
+    ]
+    seconds_left: Annotated[int | None, Meta(description="If it goes on at that rate. Null: nothing tells.")]
+
+
+class Empty(TypedDict):
+    """No fields: the action is done."""
+
+
+class RootCommit(TypedDict):
+    """A commit that was written to a repo's root branch."""
+
+    commit: Id
+    repo: Id
+
+
+LinkReach = Annotated[
+    str,
+    one_of(
+        "machine",
+        "network",
+        "anywhere",
+        description="From where the link's addresses can be dialed, at the farthest.",
+    ),
+]
+
+
+class Capability(TypedDict):
+    """A read capability: a secret that does not expire."""
+
+    capability: Annotated[str, Meta(description="The link. Anyone who has it can read what it opens.")]
+    addresses: Annotated[list[str], Meta(description="Addresses (`host:port`) that the link names.")]
+    reach: LinkReach

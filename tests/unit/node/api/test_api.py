@@ -12,7 +12,6 @@ import pytest
 
 from node.api.node_service import NodeService
 from node.content import files as files_module
-from node.contract.node import NodeStatus
 from node.runtime.errors import ERROR_KINDS
 from protocol.formats.links import parse_invitation
 from protocol.formats.text import id_text
@@ -22,6 +21,7 @@ from protocol.limits.users import (
     IMPORT_BATCH_COUNT_MAX,
     IMPORTED_WINDOW_MAX,
 )
+from ravel.types.node import NodeStatus
 from tests.support.answers import CHECKED
 from tests.support.machine import fail_after
 from tests.support.nodes import open_nodes

@@ -5,12 +5,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from node.contract.access import Action
 from protocol.formats.bundle import BUNDLE_START, BundleDecoder, BundleEncoder, BundleEnd
 from protocol.limits.files import BUNDLE_RECORD_SIZE_MAX
 from protocol.limits.formats import TIMESTAMP_MAX_MS
 from ravel import AsyncClient
 from ravel.target import Target
+from ravel.types.values import Action
 from tests.support.served import AUTH, TOKEN, Served, served
 
 _READ = "/api/v1/bundles"

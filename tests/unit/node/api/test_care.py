@@ -7,7 +7,6 @@ import trio
 
 from node.care import backups, reports
 from node.care.background import CommandResult
-from node.contract.care import BackupStatus
 from node.home.config import CONFIG_NAME, default_config_text
 from node.home.home import create_home
 from node.home.identity import create_keys
@@ -18,6 +17,7 @@ from protocol.crypto.signing import public_key
 from protocol.formats.text import id_text
 from protocol.limits.formats import KIB
 from protocol.limits.users import BACKUP_PATH_SIZE_MAX, REPORT_SIZE_MAX, SETTING_SIZE_MAX
+from ravel.types.care import BackupStatus
 from tests.support.machine import fail_after
 from tests.support.served import AUTH, Served, served
 

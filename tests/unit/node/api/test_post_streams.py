@@ -19,7 +19,6 @@ from node.api import post_streams as post_streams_module
 from node.api.callers import CALLER, HOME
 from node.api.post_streams import LineCutter, PostStreams
 from node.api.repeats import Repeats
-from node.contract.commits import StreamedOutcome
 from node.http.connection import BodyStopped
 from node.runtime.errors import ServiceError
 from protocol.limits.formats import TEXT_SIZE_MAX
@@ -29,6 +28,7 @@ from protocol.limits.users import (
     WRITE_STREAM_LINE_SIZE_MAX,
     WRITE_STREAM_SIZE_MAX,
 )
+from ravel.types.commits import StreamedOutcome
 from storage.engine.errors import StorageError
 from tests.support.answers import check_value
 from tests.support.served import TOKEN, Served, served

@@ -10,8 +10,9 @@ from typing import Final
 import httpx
 import pytest
 
-from node.contract.access import ACTIONS, Action
+from node.contract.access import ACTIONS
 from node.contract.table import ENDPOINTS, AnyEndpoint
+from ravel.types.values import Action
 from tests.support.served import code_of, holder, served
 
 GIVES: Final[dict[str, set[str]]] = {

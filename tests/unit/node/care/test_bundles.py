@@ -9,7 +9,6 @@ import pytest
 from node.care import bundle_reading, bundle_writing
 from node.care.bundle_reading import read_bundle
 from node.care.bundle_writing import write_bundle
-from node.contract.bundles import BundleReading
 from node.ingest.ingest_result import IngestResult
 from node.runtime.blocking import inline
 from node.runtime.errors import ServiceError
@@ -18,6 +17,7 @@ from protocol.formats.bundle import BundleBatch, BundleDecoder, BundleEncoder
 from protocol.formats.publication import decode_publication
 from protocol.formats.text import id_text
 from protocol.limits.files import BUNDLE_PASSED_OVER_MAX
+from ravel.types.bundles import BundleReading
 from storage.commits import pending
 from storage.commits.blocks import DamagedBlock
 from storage.commits.pending import UNREAD, PendingPublication, keep_pending

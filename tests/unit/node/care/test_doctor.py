@@ -29,9 +29,6 @@ from node.care.doctor import (
     examine,
 )
 from node.cli.main import app
-from node.contract.node import NodeStatus
-from node.contract.peers import RelayStatus
-from node.contract.repos import RepoList
 from node.home.config import CONFIG_NAME
 from node.home.config_editing import set_key
 from node.home.config_sections import NetworkConfig
@@ -44,6 +41,9 @@ from protocol.crypto.keys import HashKey, StoreKey
 from protocol.formats.content import Post
 from protocol.limits.peers import CLOCK_DRIFT_MAX_SECONDS
 from protocol.limits.users import DISK_FREE_MIN
+from ravel.types.node import NodeStatus
+from ravel.types.peers import RelayStatus
+from ravel.types.repos import RepoList
 from storage.commits.search_index import begin_index, keep_upto
 from storage.engine.database import Database
 from storage.schema.schema import commits, store_seal

@@ -5,7 +5,7 @@ from typing import Any, Final, get_type_hints
 import pytest
 
 from node.cli.status_view import print_overview
-from node.contract.repos import StandingPart
+from ravel.types.repos import StandingPart
 
 _CODES: Final[frozenset[str]] = frozenset(
     get_type_hints(StandingPart, include_extras=True)["code"].__metadata__[0].extra_json_schema["enum"]

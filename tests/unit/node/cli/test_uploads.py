@@ -13,10 +13,10 @@ from node.cli.main import app
 from node.cli.progress import time_left
 from node.cli.uploads import FoundFile, Skipped, Uploader, find_files, name_paths
 from node.content.file_batch import EncryptedFile, FileBatch
-from node.contract.files import AddedFiles
 from node.runtime.errors import ServiceError
 from protocol.crypto.keys import ConvergenceSecret
 from protocol.formats.object import build_object
+from ravel.types.files import AddedFiles
 
 _SECRET = ConvergenceSecret(b"s" * 32)
 

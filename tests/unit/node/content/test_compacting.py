@@ -23,8 +23,6 @@ from node.content.documents import Documents
 from node.content.erasing import Erased, erase_store, measure_erasable
 from node.content.merging import Merging
 from node.content.texts import Texts
-from node.contract.branches import CompactionResult
-from node.contract.commits import TimelineItem
 from node.home.home import create_home
 from node.home.key_file import Keys
 from node.runtime.errors import ServiceError
@@ -34,6 +32,8 @@ from protocol.crypto.keys import NodeSeed, UserSeed
 from protocol.formats.content import Compaction
 from protocol.formats.document_kinds import DICT, DICT_VALUE_SIZE_MAX, SET, DictEdit, DictEntry, SetSnapshot
 from protocol.formats.text import id_text
+from ravel.types.branches import CompactionResult
+from ravel.types.commits import TimelineItem
 from storage.blobs.garbage_collection import collect_garbage
 from storage.commits.commits import load_timeline
 from tests.support.builders import STORE_KEY, give, publications_of

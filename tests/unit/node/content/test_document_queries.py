@@ -18,12 +18,12 @@ from node.content.document_list import ListedDocuments
 from node.content.document_queries import DocumentQueries
 from node.content.documents import REMOVED, Documents
 from node.content.json_documents import JsonDocuments
-from node.contract.document_queries import FoundDocument, ResultChangeEvent
 from node.contract.json_documents import JsonChange
 from node.runtime.errors import ServiceError
 from protocol.formats.document_kinds import JSON, SET
 from protocol.formats.text import id_text
 from protocol.ids import BlockId, ObjectId
+from ravel.types.document_queries import FoundDocument, ResultChangeEvent
 from storage.commits.absent_bodies import Erasure, erase_bodies
 from storage.commits.commits import load_first_of_kinds
 from tests.support.machine import fail_after

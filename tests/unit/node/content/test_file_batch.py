@@ -14,7 +14,6 @@ import trio
 from node.content import file_batch as batch_module
 from node.content.file_batch import EncryptedFile, FileBatch, group_files
 from node.content.files import FileService
-from node.contract.files import AddedFiles
 from node.runtime.errors import ServiceError
 from protocol.crypto.keys import BlockKey, ConvergenceSecret
 from protocol.formats.block import Block, Reference
@@ -23,6 +22,7 @@ from protocol.formats.object import build_object
 from protocol.limits.formats import FILE_COUNT_MAX, LEAF_SIZE, NAME_SIZE_MAX
 from protocol.limits.users import FILE_HEAD_SIZE_MAX
 from ravel.files import encode_head
+from ravel.types.files import AddedFiles
 from storage.blobs.files import load_files
 from storage.engine.database import StorageError
 from tests.support.ids import as_object_id

@@ -21,7 +21,6 @@ from node.content.posts import Posts
 from node.content.search import Question, Search, parse_cursor
 from node.content.search_indexer import SearchIndexer, pause_after
 from node.content.search_words import parse_query
-from node.contract.search import SearchHit
 from node.runtime.errors import ServiceError
 from protocol.crypto.keys import BlockKey, UserSeed
 from protocol.formats.block import Reference
@@ -29,6 +28,7 @@ from protocol.formats.body import Carried, Grant, Permission, encode_body
 from protocol.formats.content import Compaction, Imported, Post
 from protocol.formats.text import id_text, parse_id
 from protocol.ids import BlockId, CommitId, ObjectId, UserId
+from ravel.types.search import SearchHit
 from storage.commits import search_index as index_module
 from storage.commits.commits import TimelineRow
 from storage.commits.search_index import IndexItem, PartChange, measure_progress, queue_for_index

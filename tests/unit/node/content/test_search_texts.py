@@ -18,11 +18,11 @@ from node.content.search_indexer import SearchIndexer
 from node.content.search_texts import TextIndexer
 from node.content.search_words import parse_query
 from node.content.texts import ClearText, Texts, run_worker
-from node.contract.search import SearchHit
 from node.runtime.errors import ServiceError
 from protocol.formats.document_kinds import TextUpdate
 from protocol.formats.text import id_text, parse_id
 from protocol.ids import BlockId, ObjectId
+from ravel.types.search import SearchHit
 from storage.commits.absent_bodies import Erasure, erase_bodies
 from storage.commits.blocks import DamagedBlock
 from storage.commits.search_texts import load_content

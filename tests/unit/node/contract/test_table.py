@@ -8,8 +8,26 @@ import pytest
 
 from node.contract import table
 from node.contract.endpoint import PATH_PARAMETERS, PREFIX, Endpoint
+from node.contract.inbox import OFFERED_AUTHORS_SHOWN_MAX, OFFERED_POSTS_SHOWN_MAX
 from node.contract.table import ENDPOINTS, ROUTED, SUBJECTS, AnyEndpoint
 from node.runtime.errors import ERROR_KINDS
+from protocol.limits.formats import PROFILE_COLOR_COUNT
+from protocol.limits.peers import STATED_COUNT_MAX
+from protocol.limits.users import (
+    COMMENTS_LOOKED_MAX,
+    HELPERS_MAX,
+    QUOTE_LENGTH_MAX,
+    TEXT_FAULTS_SHOWN_MAX,
+    UNSEEN_COUNT_MAX,
+    UNSEEN_OPENED_MAX,
+)
+from ravel.types.commits import ReplyTo
+from ravel.types.documents import TextView
+from ravel.types.inbox import CommentList, OfferPreview
+from ravel.types.members import MemberView
+from ravel.types.peers import TopicView
+from ravel.types.repos import RepoStanding
+from ravel.types.unseen import UnseenBranch
 
 EACH = pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.name)
 
@@ -65,7 +83,7 @@ def test_no_answer_is_left_open(endpoint: AnyEndpoint) -> None:
     if endpoint.is_download or endpoint.name == "describe_api":
         return
 
-    values = endpoint.answer.__module__ in ("node.contract.json_documents", "node.contract.document_queries")
+    values = endpoint.answer.__module__ in ("ravel.types.json_documents", "ravel.types.document_queries")
 
     def check(kind: Any) -> None:  # noqa: ANN401  # any type
         assert kind is not Any or values, "values of apps alone are of any type"
@@ -75,6 +93,26 @@ def test_no_answer_is_left_open(endpoint: AnyEndpoint) -> None:
 
     check(endpoint.answer)
     msgspec.json.schema(endpoint.answer)
+
+
+@pytest.mark.parametrize(
+    "kind, limit",
+    [
+        (CommentList, COMMENTS_LOOKED_MAX),
+        (OfferPreview, OFFERED_AUTHORS_SHOWN_MAX),
+        (OfferPreview, OFFERED_POSTS_SHOWN_MAX),
+        (MemberView, PROFILE_COLOR_COUNT),
+        (ReplyTo, QUOTE_LENGTH_MAX),
+        (RepoStanding, HELPERS_MAX),
+        (TextView, TEXT_FAULTS_SHOWN_MAX),
+        (TopicView, STATED_COUNT_MAX),
+        (UnseenBranch, UNSEEN_COUNT_MAX),
+        (UnseenBranch, UNSEEN_OPENED_MAX),
+    ],
+)
+def test_types_of_answers_state_the_limits_of_this_node(kind: type, limit: int) -> None:
+    """They stand in the client, which knows no limits of the node's."""
+    assert re.search(rf"\b{limit}\b", str(msgspec.json.schema(kind)).replace(",", ""))
 
 
 def test_the_prefix_is_that_of_the_version() -> None:

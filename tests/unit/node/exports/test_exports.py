@@ -12,7 +12,6 @@ from trio.testing import MockClock
 
 import node.exports.exports
 from node.care.doctor import OK, WARNING, check_export
-from node.contract.node import ExportResult
 from node.exports.exports import FIRST_SECONDS_MAX, RETRY_SECONDS, Exports
 from node.home.config_layers import load_settings
 from node.home.config_sections import Config, ExportConfig
@@ -20,6 +19,7 @@ from node.home.home import PSEUDONYM_KEY_NAME, Home, load_pseudonym_key
 from node.runtime.errors import ServiceError
 from node.runtime.metrics import render
 from ravel.exports.schema import MANIFEST_NAME
+from ravel.types.node import ExportResult
 from storage.engine.database import StorageError
 from storage.export.manifest import decode_manifest
 from tests.e2e.cluster import until

@@ -8,7 +8,6 @@ from node.care.fsck import check_store
 from node.content.document_operations import DocumentOperationReader
 from node.content.erasing import ERASABLE_KINDS, find_compactable, find_erasable
 from node.content.text_reading import TextReader
-from node.contract.commits import TimelineItem
 from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
 from node.observe.standing import is_topic_level
@@ -38,6 +37,7 @@ from protocol.formats.document_kinds import (
 from protocol.formats.publication import decode_publication, is_bare, open_hidden_key
 from protocol.formats.text import id_text
 from protocol.ids import ObjectId
+from ravel.types.commits import TimelineItem
 from storage.commits import pending as waiting_module
 from storage.commits.absent_bodies import Erasure, erase_bodies
 from storage.commits.blocks import DamagedBlock

@@ -13,7 +13,6 @@ from node.authoring.drafting import Draft
 from node.content.documents import Documents
 from node.content.merging import Merging
 from node.content.posts import Posts
-from node.contract.inbox import CommentView, OfferView
 from node.ingest.replica import Replica
 from node.membership import comments as comments_module
 from node.membership import joining
@@ -34,6 +33,7 @@ from protocol.formats.text import id_text, parse_id
 from protocol.ids import BlockId, BranchId, CommitId
 from protocol.limits.formats import OFFERS_OF_AUTHOR_MAX
 from protocol.limits.users import COMMENT_QUOTE_SIZE_MAX, COMMENT_SIZE_MAX
+from ravel.types.inbox import CommentView, OfferView
 from storage.engine.database import StorageError
 from storage.repos.deletion import forget_repo
 from storage.repos.repos import Branch, Repo

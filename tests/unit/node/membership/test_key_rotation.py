@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
-from node.contract.repos import EpochView
 from node.runtime.errors import ServiceError
 from protocol.formats.body import Permission, Remove
 from protocol.formats.text import id_text
+from ravel.types.repos import EpochView
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes, renewing_of, share, together
 

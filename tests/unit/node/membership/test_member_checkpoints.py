@@ -10,7 +10,6 @@ import trio
 from trio.testing import MockClock
 
 from node.cli.repo_commands import list_checkpoints
-from node.contract.peers import CalledPeer
 from node.membership import member_checkpoints as member_checkpoints_node
 from node.membership.member_checkpoints import (
     _COMPUTED_MAX,
@@ -24,6 +23,7 @@ from node.runtime.errors import ServiceError
 from protocol.formats.body import MembersCheckpoint
 from protocol.formats.text import id_text
 from protocol.ids import Digest, PeerId
+from ravel.types.peers import CalledPeer
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, members_of, open_nodes, share, together
 from verifier import member_checkpoints

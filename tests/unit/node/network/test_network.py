@@ -10,7 +10,6 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.contract.peers import PeerSettings
 from node.network.line import listening_address, open_listener
 from node.network.network import Network
 from node.network.peer_dialing import PeerDialer
@@ -30,6 +29,7 @@ from protocol.limits.peers import (
     STRANGER_IDLE_SECONDS,
 )
 from protocol.session.messages import KeepAlive
+from ravel.types.peers import PeerSettings
 from storage.peers.peers import load_links, load_peers
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes

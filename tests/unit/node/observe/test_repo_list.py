@@ -10,7 +10,6 @@ from trio.testing import MockClock
 
 from node.api.event_streams import Event as StreamedEvent
 from node.api.services import Services
-from node.contract.repos import RepoView
 from node.membership.member_checkpoints import _COMPUTED_MAX
 from node.network.peer_state import PeerState
 from node.observe import repo_list
@@ -23,6 +22,7 @@ from protocol.ids import AnyId, Digest
 from protocol.session.events import Event
 from protocol.session.outputs import Output
 from protocol.session.session import Session
+from ravel.types.repos import RepoView
 from storage.engine.errors import StorageError
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, until_equal

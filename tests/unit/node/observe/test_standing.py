@@ -16,10 +16,6 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from node.authoring.drafting import Draft
 from node.authoring.write_queue import WriteRequest
-from node.contract.peers import CalledPeer, PeerOwner
-from node.contract.repos import RepoStanding, StandingPart
-from node.contract.requests import AskView
-from node.contract.values import SyncProgress
 from node.network.network import Network
 from node.network.peer_state import PeerState
 from node.network.peer_views import Stall
@@ -46,6 +42,10 @@ from protocol.formats.text import id_text
 from protocol.ids import PeerId, TopicKey
 from protocol.limits.peers import STATED_COUNT_MAX
 from protocol.session import transfer
+from ravel.types.peers import CalledPeer, PeerOwner
+from ravel.types.repos import RepoStanding, StandingPart
+from ravel.types.requests import AskView
+from ravel.types.values import SyncProgress
 from storage.commits.pending import count_pending
 from storage.engine.errors import StorageError
 from storage.peers.peers import Holder, load_holders, put_holders

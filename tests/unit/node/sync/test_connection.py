@@ -11,7 +11,6 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.contract.peers import TopicView
 from node.ingest.replica import Replica
 from node.network import peers
 from node.network.network import Network
@@ -43,6 +42,7 @@ from protocol.session.messages import (
     Want,
     decode_message,
 )
+from ravel.types.peers import TopicView
 from storage.relay.relay import KeptTopic
 from storage.repos.epochs import Topic
 from tests.support.builders import publications_of, writing_topic

@@ -11,7 +11,6 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from node.authoring.drafting import Draft, Target, aim
-from node.contract.timelines import TimelineWindow
 from node.ingest.batch_order import ByteBudget
 from node.ingest.kept_windows import KeptWindows, ShownWindow
 from node.ingest.publication_parsing import Opened, open_batch
@@ -30,6 +29,7 @@ from protocol.ids import CommitId, PeerId, TopicKey, UserId
 from protocol.limits.peers import WINDOW_HOLD_SECONDS, WINDOW_SUMMARY_SECONDS
 from protocol.session.events import WindowLoaded
 from protocol.session.outputs import LoadWindow
+from ravel.types.timelines import TimelineWindow
 from storage.relay.quotas import Visitor
 from storage.relay.relay import load_kept_topics, store_publications
 from tests.support.builders import give

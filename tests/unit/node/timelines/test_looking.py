@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from node.cli.tangle_commands import graphviz
-from node.contract.timelines import TangleView
 from node.runtime.errors import ServiceError
 from node.scuttlebutt.messages import ssb_id
 from node.timelines import tangles as tangles_module
@@ -19,6 +18,7 @@ from protocol.formats.body import Invite, Permission
 from protocol.formats.content import Imported, Post
 from protocol.formats.text import id_text
 from protocol.ids import AnyId
+from ravel.types.timelines import TangleView
 from tests.support.builders import World, give
 
 

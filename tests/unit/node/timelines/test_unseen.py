@@ -9,10 +9,10 @@ from sqlalchemy import Connection
 
 from node.content.documents import Documents
 from node.content.merging import Merging
-from node.contract.unseen import UnseenList
 from node.timelines.unseen import UnseenCommits
 from protocol.formats.document_kinds import SET
 from protocol.formats.text import id_text
+from ravel.types.unseen import UnseenList
 from storage.commits.commits import TimelineRow, load_numbered
 from storage.commits.local_state import Unseen, load_marks, load_unseen, put_mark
 from storage.repos.deletion import forget_repo
