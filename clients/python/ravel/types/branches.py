@@ -2,9 +2,7 @@
 
 from typing import Annotated, TypedDict
 
-from msgspec import Meta
-
-from ravel.types.values import ByteCount, Count, Id
+from ravel.types.values import ByteCount, Count, Id, means
 
 
 class BranchView(TypedDict):
@@ -14,14 +12,12 @@ class BranchView(TypedDict):
     name: str
     repo: Id
     archived: bool
-    main: Annotated[bool, Meta(description="True if the name `main` means this branch.")]
+    main: Annotated[bool, means("True if the name `main` means this branch.")]
     commits: Count
-    heads: Annotated[list[Id], Meta(description="At most 128.")]
+    heads: Annotated[list[Id], means("At most 128.")]
     head_count: Count
-    pending: Annotated[int, Meta(ge=0, description="Commits that wait for their causes.")]
-    unread: Annotated[
-        int, Meta(ge=0, description="Commits of a format version that this node does not know.")
-    ]
+    pending: Annotated[int, means("Commits that wait for their causes.", ge=0)]
+    unread: Annotated[int, means("Commits of a format version that this node does not know.", ge=0)]
     void: Count
     rejected: Count
 
@@ -35,27 +31,25 @@ class BranchList(TypedDict):
 class MergeResult(TypedDict):
     """Commits that a merge wrote."""
 
-    branch: Annotated[Id, Meta(description="The branch that was merged into.")]
-    commit: Annotated[Id | None, Meta(description="The merge. Null: there was nothing new.")]
-    carried: Annotated[int, Meta(ge=0, description="Count of commits that were written again.")]
-    left: Annotated[
-        int, Meta(ge=0, description="Count of commits that were too large, or could not be read.")
-    ]
-    files_left: Annotated[list[str], Meta(description="Names of files that were not carried.")]
+    branch: Annotated[Id, means("The branch that was merged into.")]
+    commit: Annotated[Id | None, means("The merge. Null: there was nothing new.")]
+    carried: Annotated[int, means("Count of commits that were written again.", ge=0)]
+    left: Annotated[int, means("Count of commits that were too large, or could not be read.", ge=0)]
+    files_left: Annotated[list[str], means("Names of files that were not carried.")]
 
 
 class BranchMerge(MergeResult):
     """Commits that a merge of two branches wrote."""
 
-    merged: Annotated[Id, Meta(description="The branch that was taken from.")]
+    merged: Annotated[Id, means("The branch that was taken from.")]
 
 
 class CompactionResult(TypedDict):
     """Content that a compaction releases."""
 
     branch: Id
-    commits: Annotated[list[Id], Meta(description="The commits that were written.")]
-    bodies: Annotated[int, Meta(ge=0, description="How many bodies may be erased on this node.")]
-    size: Annotated[ByteCount, Meta(description="Their bytes.")]
-    erased: Annotated[int, Meta(ge=0, description="How many bodies are erased already.")]
+    commits: Annotated[list[Id], means("The commits that were written.")]
+    bodies: Annotated[int, means("How many bodies may be erased on this node.", ge=0)]
+    size: Annotated[ByteCount, means("Their bytes.")]
+    erased: Annotated[int, means("How many bodies are erased already.", ge=0)]
     dry_run: bool

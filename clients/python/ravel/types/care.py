@@ -2,45 +2,41 @@
 
 from typing import Annotated, Literal, TypedDict
 
-from msgspec import Meta
+from ravel.types.values import ByteCount, Count, Id, means, one_of
 
-from ravel.types.values import ByteCount, Count, Id, one_of
-
-_Command = Annotated[str, Meta(description="As one types it into a terminal of the node's machine.")]
-_Began = Annotated[int | None, Meta(description="Unix seconds. Null: never since the daemon's start.")]
-_Error = Annotated[str, Meta(description="Why the last one failed. Empty: it did not.")]
+_Command = Annotated[str, means("As one types it into a terminal of the node's machine.")]
+_Began = Annotated[int | None, means("Unix seconds. Null: never since the daemon's start.")]
+_Error = Annotated[str, means("Why the last one failed. Empty: it did not.")]
 
 
 class SettingView(TypedDict):
     """A setting as it holds for the next start. Credentials in it are hidden."""
 
-    setting: Annotated[str, Meta(description="`SECTION.KEY`.")]
-    about: Annotated[str, Meta(description="What it does, as the configuration file says it.")]
+    setting: Annotated[str, means("`SECTION.KEY`.")]
+    about: Annotated[str, means("What it does, as the configuration file says it.")]
     kind: Literal["text", "flag", "number", "list", "table"]
-    choices: Annotated[list[str], Meta(description="All texts that it can be. Empty: any.")]
-    value: Annotated[str, Meta(description="A text as it is, another kind of value as JSON.")]
-    default: Annotated[str, Meta(description="The same of a file that says nothing of it.")]
+    choices: Annotated[list[str], means("All texts that it can be. Empty: any.")]
+    value: Annotated[str, means("A text as it is, another kind of value as JSON.")]
+    default: Annotated[str, means("The same of a file that says nothing of it.")]
     source: Annotated[
         str,
         one_of(
             "default", "file", "environment", "option",
-            description="Where the value comes from. The last two hide what the file says.",
-        ),
+            description="Where the value comes from. The last two hide what the file says."
+        )
     ]  # fmt: skip
-    variable: Annotated[str, Meta(description="The environment variable that overrides it.")]
-    hidden: Annotated[bool, Meta(description="Credentials can be in it, and are not shown.")]
-    restart: Annotated[bool, Meta(description="The daemon runs with another value until its next start.")]
+    variable: Annotated[str, means("The environment variable that overrides it.")]
+    hidden: Annotated[bool, means("Credentials can be in it, and are not shown.")]
+    restart: Annotated[bool, means("The daemon runs with another value until its next start.")]
 
 
 class SettingList(TypedDict):
     """All settings."""
 
-    config: Annotated[str, Meta(description="The configuration file.")]
+    config: Annotated[str, means("The configuration file.")]
     settings: list[SettingView]
     restart_command: _Command
-    restarts: Annotated[
-        bool, Meta(description="A service of the person's starts the daemon again: `restart_node`.")
-    ]
+    restarts: Annotated[bool, means("A service of the person's starts the daemon again: `restart_node`.")]
 
 
 class SettingChange(TypedDict):
@@ -49,10 +45,8 @@ class SettingChange(TypedDict):
     setting: str
     before: str
     value: str
-    restart: Annotated[bool, Meta(description="The daemon reads it at its next start.")]
-    overridden_by: Annotated[
-        str | None, Meta(description="The environment variable that hides it. Null: none.")
-    ]
+    restart: Annotated[bool, means("The daemon reads it at its next start.")]
+    overridden_by: Annotated[str | None, means("The environment variable that hides it. Null: none.")]
 
 
 class HealthCheck(TypedDict):
@@ -60,8 +54,8 @@ class HealthCheck(TypedDict):
 
     name: str
     state: Literal["ok", "warning", "problem"]
-    detail: Annotated[str, Meta(description="What was seen.")]
-    advice: Annotated[str, Meta(description="What to do. Empty: nothing.")]
+    detail: Annotated[str, means("What was seen.")]
+    advice: Annotated[str, means("What to do. Empty: nothing.")]
 
 
 class HealthReport(TypedDict):
@@ -77,8 +71,7 @@ class KeyStatus(TypedDict):
     node: Id
     user: Id
     protection: Annotated[
-        Literal["passphrase", "keyring", "none"],
-        Meta(description="What they are sealed by. `none`: nothing."),
+        Literal["passphrase", "keyring", "none"], means("What they are sealed by. `none`: nothing.")
     ]
     seal_command: _Command
 
@@ -86,23 +79,21 @@ class KeyStatus(TypedDict):
 class KeyWords(TypedDict):
     """The user's key."""
 
-    words: Annotated[list[str], Meta(description="24. Anyone who has them is this user.")]
+    words: Annotated[list[str], means("24. Anyone who has them is this user.")]
 
 
 class BackupStatus(TypedDict):
     """The backup that is made, or the last one."""
 
     running: bool
-    folder: Annotated[str, Meta(description="Empty: none since the daemon's start.")]
+    folder: Annotated[str, means("Empty: none since the daemon's start.")]
     began_at: _Began
-    finished_at: Annotated[int | None, Meta(description="Unix seconds, of one that went well.")]
+    finished_at: Annotated[int | None, means("Unix seconds, of one that went well.")]
     files: Count
-    size: Annotated[ByteCount, Meta(description="Bytes that are written.")]
-    size_expected: Annotated[
-        ByteCount, Meta(description="Bytes of the store, about as many as it will have.")
-    ]
+    size: Annotated[ByteCount, means("Bytes that are written.")]
+    size_expected: Annotated[ByteCount, means("Bytes of the store, about as many as it will have.")]
     error: _Error
-    suggested: Annotated[str, Meta(description="A folder that is not there yet.")]
+    suggested: Annotated[str, means("A folder that is not there yet.")]
     restore_command: _Command
     stop_command: _Command
 
@@ -115,6 +106,6 @@ class ReportStatus(TypedDict):
         str, one_of("", "export", "analyze", description="What is done at the moment. Empty: nothing.")
     ]
     began_at: _Began
-    finished_at: Annotated[int | None, Meta(description="Unix seconds of the one that is there. Null: none.")]
-    path: Annotated[str, Meta(description="Its file.")]
+    finished_at: Annotated[int | None, means("Unix seconds of the one that is there. Null: none.")]
+    path: Annotated[str, means("Its file.")]
     error: _Error

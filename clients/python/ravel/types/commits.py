@@ -4,13 +4,12 @@ from typing import Annotated, NotRequired, TypedDict
 
 from msgspec import Meta
 
-from ravel.types.values import ByteCount, ErrorDetail, Id, PersonText, UnixSeconds, one_of
+from ravel.types.values import ByteCount, ErrorDetail, Id, PersonText, UnixSeconds, means, one_of
 
-Rank = Annotated[int, Meta(ge=0, description="The length of the longest path from a root.")]
-BodyKind = Annotated[str, Meta(description="The kind of the body: `post`, `imported`, `files`, ...")]
+Rank = Annotated[int, means("The length of the longest path from a root.", ge=0)]
+BodyKind = Annotated[str, means("The kind of the body: `post`, `imported`, `files`, ...")]
 Place = Annotated[
-    str,
-    Meta(description="A place in the canonical order. As texts, places are ordered as the commits are."),
+    str, means("A place in the canonical order. As texts, places are ordered as the commits are.")
 ]
 
 
@@ -20,10 +19,8 @@ class AuthorFields(TypedDict):
     author: Id
     person: Annotated[
         Id,
-        Meta(
-            description=(
-                "The author; of a person's device the user of that person. Later device statements may change it."
-            )
+        means(
+            "The author; of a person's device the user of that person. Later device statements may change it."
         ),
     ]
     author_name: PersonText
@@ -49,19 +46,17 @@ class BodyFields(TypedDict):
     """Content of a commit."""
 
     time: Annotated[
-        int, Meta(description="Unix seconds, as the author states them; of an imported commit, as imported.")
+        int, means("Unix seconds, as the author states them; of an imported commit, as imported.")
     ]
-    text: Annotated[str | None, Meta(description="Null where the kind has no text.")]
-    imported_author: NotRequired[Annotated[str, Meta(description="Of an imported commit: its author there.")]]
-    files: NotRequired[Annotated[list[str], Meta(description="Names of the files that it adds.")]]
-    erased: NotRequired[Annotated[bool, Meta(description="True: the body is not on this node.")]]
-    unreadable: NotRequired[
-        Annotated[bool, Meta(description="True: the body is not what the commit states.")]
-    ]
-    damaged: NotRequired[Annotated[bool, Meta(description="True: its blocks are damaged on this node.")]]
-    origin: NotRequired[Annotated[Origin, Meta(description="Of a commit that a merge wrote again.")]]
-    continues: NotRequired[Annotated[BranchHeads, Meta(description="Of the first commit of a fork.")]]
-    merged: NotRequired[Annotated[BranchHeads, Meta(description="Of a merge.")]]
+    text: Annotated[str | None, means("Null where the kind has no text.")]
+    imported_author: NotRequired[Annotated[str, means("Of an imported commit: its author there.")]]
+    files: NotRequired[Annotated[list[str], means("Names of the files that it adds.")]]
+    erased: NotRequired[Annotated[bool, means("True: the body is not on this node.")]]
+    unreadable: NotRequired[Annotated[bool, means("True: the body is not what the commit states.")]]
+    damaged: NotRequired[Annotated[bool, means("True: its blocks are damaged on this node.")]]
+    origin: NotRequired[Annotated[Origin, means("Of a commit that a merge wrote again.")]]
+    continues: NotRequired[Annotated[BranchHeads, means("Of the first commit of a fork.")]]
+    merged: NotRequired[Annotated[BranchHeads, means("Of a merge.")]]
 
 
 class Mention(TypedDict):
@@ -75,7 +70,7 @@ class ReplyTo(TypedDict):
     """Post that a reply answers."""
 
     commit: Id
-    thread: Annotated[Id, Meta(description="The first post of the thread, as the author states it.")]
+    thread: Annotated[Id, means("The first post of the thread, as the author states it.")]
     state: Annotated[
         str,
         one_of(
@@ -93,8 +88,8 @@ class ReplyTo(TypedDict):
     text: NotRequired[
         Annotated[
             str,
-            Meta(
-                description="First line of what it says now, 120 characters at most, with people's names. "
+            means(
+                "First line of what it says now, 120 characters at most, with people's names. "
                 "Where it is `shown`."
             ),
         ]
@@ -104,18 +99,18 @@ class ReplyTo(TypedDict):
 class PostFields(TypedDict, total=False):
     """Relations of a commit to others, and to a document."""
 
-    document: Annotated[str, Meta(description="Name of the document that it changes, if that has one.")]
+    document: Annotated[str, means("Name of the document that it changes, if that has one.")]
     edited_at: Annotated[
-        int, Meta(description="Unix seconds, as the author states them. `text` is that of the last edit.")
+        int, means("Unix seconds, as the author states them. `text` is that of the last edit.")
     ]
-    deleted: Annotated[bool, Meta(description="True: its author has deleted it, so `text` is null.")]
-    hidden_by: Annotated[Id, Meta(description="The admin who has hidden it, so `text` is null.")]
+    deleted: Annotated[bool, means("True: its author has deleted it, so `text` is null.")]
+    hidden_by: Annotated[Id, means("The admin who has hidden it, so `text` is null.")]
     hidden_by_name: PersonText
-    edits: Annotated[Id, Meta(description="Of an edit that counts: the post.")]
-    deletes: Annotated[Id, Meta(description="Of a deletion that counts: the post.")]
-    reply_to: Annotated[ReplyTo, Meta(description="Of a reply.")]
+    edits: Annotated[Id, means("Of an edit that counts: the post.")]
+    deletes: Annotated[Id, means("Of a deletion that counts: the post.")]
+    reply_to: Annotated[ReplyTo, means("Of a reply.")]
     mentions: Annotated[
-        list[Mention], Meta(description="Users that `text` names, as `@` and an id. The first 64, each once.")
+        list[Mention], means("Users that `text` names, as `@` and an id. The first 64, each once.")
     ]
 
 
@@ -129,14 +124,14 @@ class CommitItem(AuthorFields, ContentFields):
     commit: Id
     rank: Rank
     kind: BodyKind
-    acks: Annotated[list[Id], Meta(description="The commits that it follows.")]
+    acks: Annotated[list[Id], means("The commits that it follows.")]
 
 
 class TimelineItem(CommitItem):
     """A commit in a timeline."""
 
     position: NotRequired[
-        Annotated[int, Meta(ge=0, description="Counted from 0. Only in windows of the canonical order.")]
+        Annotated[int, means("Counted from 0. Only in windows of the canonical order.", ge=0)]
     ]
     place: Place
 
@@ -148,7 +143,7 @@ class EditItem(CommitItem):
 class StateItem(CommitItem):
     """A commit of a branch's state."""
 
-    branch: Annotated[Id, Meta(description="The branch that it was written in.")]
+    branch: Annotated[Id, means("The branch that it was written in.")]
 
 
 class VerdictFields(TypedDict):
@@ -158,11 +153,9 @@ class VerdictFields(TypedDict):
         str,
         one_of("accepted", "void", "pending", "unread", "rejected", description="What became of the commit."),
     ]
-    rule: Annotated[
-        str, Meta(description="The rule (docs/specification/membership-rules.md) or the code that decides.")
-    ]
-    reason: Annotated[str, Meta(description="The same in words.")]
-    by: Annotated[list[Id], Meta(description="The commits that decide.")]
+    rule: Annotated[str, means("The rule (docs/specification/membership-rules.md) or the code that decides.")]
+    reason: Annotated[str, means("The same in words.")]
+    by: Annotated[list[Id], means("The commits that decide.")]
 
 
 class VerdictView(VerdictFields):
@@ -171,7 +164,7 @@ class VerdictView(VerdictFields):
     commit: Id
     branch: Id
     branch_name: str
-    author: NotRequired[Annotated[Id, Meta(description="Of a commit whose author is known here.")]]
+    author: NotRequired[Annotated[Id, means("Of a commit whose author is known here.")]]
     author_name: NotRequired[PersonText]
 
 
@@ -184,14 +177,12 @@ class CommitView(VerdictView, PostFields, total=False):
     feed_previous: Id | None
     acks: list[Id]
     place: Place
-    position: Annotated[int | None, Meta(description="Its position in the timeline. Null: it is void.")]
+    position: Annotated[int | None, means("Its position in the timeline. Null: it is void.")]
     deps: list[Id]
     negative_deps: list[Id]
-    files_added: Annotated[list[Id], Meta(description="Ids of objects.")]
-    files_removed: Annotated[list[Id], Meta(description="Ids of objects.")]
-    tangles: Annotated[
-        dict[str, list[Id]], Meta(description="Kind of each tangle, and what it follows there.")
-    ]
+    files_added: Annotated[list[Id], means("Ids of objects.")]
+    files_removed: Annotated[list[Id], means("Ids of objects.")]
+    tangles: Annotated[dict[str, list[Id]], means("Kind of each tangle, and what it follows there.")]
     epoch: Id
     kind: BodyKind
     size: ByteCount
@@ -218,7 +209,7 @@ class VoidView(VerdictFields):
 class VoidList(TypedDict):
     """The void commits of a branch."""
 
-    voids: Annotated[list[VoidView], Meta(description="The first 1,000.")]
+    voids: Annotated[list[VoidView], means("The first 1,000.")]
 
 
 class WrittenCommitView(TypedDict):
@@ -242,5 +233,5 @@ class WrittenPosts(TypedDict):
     """Posts that were written, durably."""
 
     branch: Id
-    commits: Annotated[list[Id], Meta(description="One for each text, in order.")]
-    rank: Annotated[Rank, Meta(description="Of the last.")]
+    commits: Annotated[list[Id], means("One for each text, in order.")]
+    rank: Annotated[Rank, means("Of the last.")]

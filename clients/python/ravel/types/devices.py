@@ -2,11 +2,9 @@
 
 from typing import Annotated, TypedDict
 
-from msgspec import Meta
+from ravel.types.values import HeldPermission, Id, LinkReach, UnixSeconds, means
 
-from ravel.types.values import HeldPermission, Id, LinkReach, UnixSeconds
-
-Advice = Annotated[str, Meta(description="What somebody has to do. Empty: nothing.")]
+Advice = Annotated[str, means("What somebody has to do. Empty: nothing.")]
 
 
 class DeviceRepo(TypedDict):
@@ -14,8 +12,8 @@ class DeviceRepo(TypedDict):
 
     repo: Id
     name: str
-    permission: Annotated[HeldPermission | None, Meta(description="What the device holds. Null: nothing.")]
-    shown: Annotated[bool, Meta(description="Members see that the device is of the same person.")]
+    permission: Annotated[HeldPermission | None, means("What the device holds. Null: nothing.")]
+    shown: Annotated[bool, means("Members see that the device is of the same person.")]
     advice: Advice
 
 
@@ -23,11 +21,9 @@ class DeviceView(TypedDict):
     """A device of a person."""
 
     user: Id
-    name: Annotated[
-        str, Meta(description="What the device calls itself, or this user calls it. Empty: nothing.")
-    ]
-    first: Annotated[bool, Meta(description="The device that hands repos on to the others.")]
-    this: Annotated[bool, Meta(description="The device that answers.")]
+    name: Annotated[str, means("What the device calls itself, or this user calls it. Empty: nothing.")]
+    first: Annotated[bool, means("The device that hands repos on to the others.")]
+    this: Annotated[bool, means("The device that answers.")]
     repos: list[DeviceRepo]
 
 
@@ -35,20 +31,20 @@ class DeviceList(TypedDict):
     """The devices of this user's person."""
 
     person: Id
-    repo: Annotated[Id | None, Meta(description="The repo in which devices find each other. Null: none.")]
-    joining: Annotated[bool, Meta(description="No peer of the link has answered yet.")]
+    repo: Annotated[Id | None, means("The repo in which devices find each other. Null: none.")]
+    joining: Annotated[bool, means("No peer of the link has answered yet.")]
     devices: list[DeviceView]
 
 
 class DeviceLinkView(TypedDict):
     """A link for a new device."""
 
-    link: Annotated[str, Meta(description="A secret. The first user who uses it gets all repos.")]
+    link: Annotated[str, means("A secret. The first user who uses it gets all repos.")]
     person: Id
     repo: Id
-    id: Annotated[Id, Meta(description="The id of the invitation in it, by which it is listed and revoked.")]
+    id: Annotated[Id, means("The id of the invitation in it, by which it is listed and revoked.")]
     expires_at: UnixSeconds
-    addresses: Annotated[list[str], Meta(description="Addresses (`host:port`) that the link names.")]
+    addresses: Annotated[list[str], means("Addresses (`host:port`) that the link names.")]
     reach: LinkReach
 
 
@@ -77,9 +73,9 @@ class LeftRepo(TypedDict):
 
     repo: Id
     name: str
-    taken_back: Annotated[bool, Meta(description="The statement that both are one person was taken back.")]
-    excluded: Annotated[bool, Meta(description="The device was excluded from the repo.")]
-    left: Annotated[bool, Meta(description="This user left the repo.")]
+    taken_back: Annotated[bool, means("The statement that both are one person was taken back.")]
+    excluded: Annotated[bool, means("The device was excluded from the repo.")]
+    left: Annotated[bool, means("This user left the repo.")]
     advice: Advice
 
 

@@ -2,12 +2,10 @@
 
 from typing import Annotated, TypedDict
 
-from msgspec import Meta
-
 from ravel.types.document_values import Commits, NextOffset
-from ravel.types.values import Count, Id
+from ravel.types.values import Count, Id, means
 
-DocumentKindName = Annotated[str, Meta(description="`set`, `dict` or `text`.")]
+DocumentKindName = Annotated[str, means("`set`, `dict` or `text`.")]
 
 
 class DocumentView(TypedDict):
@@ -15,13 +13,12 @@ class DocumentView(TypedDict):
 
     kind: DocumentKindName
     name: str
-    title: Annotated[str, Meta(description="Empty: it has none.")]
-    other_titles: Annotated[list[str], Meta(description="Titles that were given at the same time.")]
+    title: Annotated[str, means("Empty: it has none.")]
+    other_titles: Annotated[list[str], means("Titles that were given at the same time.")]
     entries: Annotated[
-        Count | None,
-        Meta(description="Its items or keys. Null: of a text, or not counted before it is read."),
+        Count | None, means("Its items or keys. Null: of a text, or not counted before it is read.")
     ]
-    confusable: Annotated[bool, Meta(description="Another of the kind in this window looks like it.")]
+    confusable: Annotated[bool, means("Another of the kind in this window looks like it.")]
 
 
 class DocumentList(TypedDict):

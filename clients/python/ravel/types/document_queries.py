@@ -2,9 +2,7 @@
 
 from typing import Annotated, Any, TypedDict
 
-from msgspec import Meta
-
-from ravel.types.values import Count, Id
+from ravel.types.values import Count, Id, means
 
 
 class FoundDocument(TypedDict):
@@ -21,15 +19,13 @@ class FoundDocuments(TypedDict):
     branch: Id
     documents: list[FoundDocument]
     unreadable: Annotated[
-        list[str], Meta(description="Names of documents that cannot be read now; `follow_json` says why.")
+        list[str], means("Names of documents that cannot be read now; `follow_json` says why.")
     ]
     cursor: Annotated[
         str | None,
-        Meta(
-            description=(
-                "Go on from here: as many were found as were asked for, or enough were looked at for one request. "
-                "Null: that is all."
-            )
+        means(
+            "Go on from here: as many were found as were asked for, or enough were looked at for one request. "
+            "Null: that is all."
         ),
     ]
 
@@ -45,8 +41,8 @@ class FoundAnywhere(TypedDict):
     """Documents of several branches that a query found, in its order; equals stand by the ids of their branches."""
 
     documents: list[FoundInBranch]
-    unreadable: Annotated[Count, Meta(description="Documents that were looked at and cannot be read now.")]
-    cursor: Annotated[str | None, Meta(description="Go on from here. Null: that is all.")]
+    unreadable: Annotated[Count, means("Documents that were looked at and cannot be read now.")]
+    cursor: Annotated[str | None, means("Go on from here. Null: that is all.")]
 
 
 class JsonIndex(TypedDict):
@@ -55,7 +51,7 @@ class JsonIndex(TypedDict):
     branch: Id
     prefix: str
     fields: list[str]
-    ready: Annotated[bool, Meta(description="False: it is not whole yet. Declare it again to go on.")]
+    ready: Annotated[bool, means("False: it is not whole yet. Declare it again to go on.")]
 
 
 class ResultEvent(TypedDict):
@@ -68,7 +64,7 @@ class ResultChangeEvent(TypedDict):
     """Change of the result since the event before this one."""
 
     added: list[FoundDocument]
-    changed: Annotated[list[FoundDocument], Meta(description="Documents that have another value.")]
-    moved: Annotated[list[str], Meta(description="Names of those that stand elsewhere among the others.")]
-    removed: Annotated[list[str], Meta(description="Names of those that the result has no longer.")]
-    order: Annotated[list[str], Meta(description="Names of the whole result, in its order.")]
+    changed: Annotated[list[FoundDocument], means("Documents that have another value.")]
+    moved: Annotated[list[str], means("Names of those that stand elsewhere among the others.")]
+    removed: Annotated[list[str], means("Names of those that the result has no longer.")]
+    order: Annotated[list[str], means("Names of the whole result, in its order.")]

@@ -2,12 +2,10 @@
 
 from typing import Annotated, TypedDict
 
-from msgspec import Meta
+from ravel.types.values import Count, Id, means
 
-from ravel.types.values import Count, Id
-
-NextOffset = Annotated[int | None, Meta(description="The `offset` of the next window. Null: there is none.")]
-Commits = Annotated[list[Id], Meta(description="Empty: nothing had to be written.")]
+NextOffset = Annotated[int | None, means("The `offset` of the next window. Null: there is none.")]
+Commits = Annotated[list[Id], means("Empty: nothing had to be written.")]
 
 
 class WindowFields(TypedDict):
@@ -22,4 +20,4 @@ class DocumentSnapshot(TypedDict):
     """A snapshot of a set or a dict."""
 
     branch: Id
-    commits: Annotated[list[Id], Meta(description="Empty: a snapshot was there already.")]
+    commits: Annotated[list[Id], means("Empty: a snapshot was there already.")]

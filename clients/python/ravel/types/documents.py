@@ -5,14 +5,14 @@ from typing import Annotated, TypedDict
 from msgspec import Meta
 
 from ravel.types.document_values import Commits, NextOffset
-from ravel.types.values import Count, Id, one_of
+from ravel.types.values import Count, Id, means, one_of
 
 
 class SetItemView(TypedDict):
     """An item of a set."""
 
     item: str
-    tips: Annotated[list[Id], Meta(description="The commits that hold it there.")]
+    tips: Annotated[list[Id], means("The commits that hold it there.")]
 
 
 class SetWindow(TypedDict):
@@ -45,7 +45,7 @@ class DictEntryFields(TypedDict):
 
     key: str
     value: str
-    commit: Annotated[Id, Meta(description="The commit that put the value.")]
+    commit: Annotated[Id, means("The commit that put the value.")]
     conflicts: list[DictConflict]
 
 
@@ -69,8 +69,8 @@ class DictEditResult(TypedDict):
 
     branch: Id
     commits: Commits
-    put: Annotated[list[str], Meta(description="Keys.")]
-    erased: Annotated[list[str], Meta(description="Keys.")]
+    put: Annotated[list[str], means("Keys.")]
+    erased: Annotated[list[str], means("Keys.")]
 
 
 class TextFaultView(TypedDict):
@@ -97,14 +97,12 @@ class TextView(TypedDict):
     """A branch's text."""
 
     branch: Id
-    update: Annotated[str, Meta(description="The whole text as one Yjs update of format v1, in base64.")]
-    updates: Annotated[int, Meta(ge=0, description="How many updates it is made of.")]
-    refused: Annotated[int, Meta(ge=0, description="How many updates cannot be read.")]
-    passed_over: Annotated[
-        int, Meta(ge=0, description="How many others say nothing, or not all that they would.")
-    ]
-    faults: Annotated[list[TextFaultView], Meta(description="The first 64 of both.")]
-    text: Annotated[str | None, Meta(description="The root as plain text. Null: no root was asked for.")]
+    update: Annotated[str, means("The whole text as one Yjs update of format v1, in base64.")]
+    updates: Annotated[int, means("How many updates it is made of.", ge=0)]
+    refused: Annotated[int, means("How many updates cannot be read.", ge=0)]
+    passed_over: Annotated[int, means("How many others say nothing, or not all that they would.", ge=0)]
+    faults: Annotated[list[TextFaultView], means("The first 64 of both.")]
+    text: Annotated[str | None, means("The root as plain text. Null: no root was asked for.")]
 
 
 ClientId = Annotated[int, Meta(ge=0, le=2**53 - 1, description="A Yjs client id.")]
@@ -117,12 +115,10 @@ class TextClient(TypedDict):
     client: ClientId
     clock: Annotated[
         int,
-        Meta(
+        means(
+            "At which clock the editor goes on. Above 0 the id was used before, and the document must have the whole "
+            "text before anything is typed.",
             ge=0,
-            description=(
-                "At which clock the editor goes on. Above 0 the id was used before, and the document must have the whole "
-                "text before anything is typed."
-            ),
         ),
     ]
 
@@ -131,7 +127,7 @@ class TextClocks(TypedDict):
     """Yjs clock up to which a text shows the updates of one client id."""
 
     client: ClientId
-    clock: Annotated[int, Meta(ge=0, description="It shows all clocks below.")]
+    clock: Annotated[int, means("It shows all clocks below.", ge=0)]
 
 
 class TextPush(TypedDict):
@@ -139,34 +135,33 @@ class TextPush(TypedDict):
 
     branch: Id
     commit: Annotated[
-        Id | None,
-        Meta(description="The commit, or the first of several. Null: the text had all that the update says."),
+        Id | None, means("The commit, or the first of several. Null: the text had all that the update says.")
     ]
-    has: Annotated[list[TextClocks], Meta(description="The client ids of this user in the update.")]
+    has: Annotated[list[TextClocks], means("The client ids of this user in the update.")]
 
 
 class PresenceView(TypedDict):
     """An editor that has the text open."""
 
-    session: Annotated[str, Meta(description="8 bytes in base64.")]
-    user: Annotated[Id, Meta(description="Who has signed this.")]
+    session: Annotated[str, means("8 bytes in base64.")]
+    user: Annotated[Id, means("Who has signed this.")]
     root: str
-    anchor: Annotated[str, Meta(description="A Yjs relative position, in base64. Empty: nowhere.")]
-    head: Annotated[str, Meta(description="The same.")]
+    anchor: Annotated[str, means("A Yjs relative position, in base64. Empty: nowhere.")]
+    head: Annotated[str, means("The same.")]
 
 
 class TextChanges(TypedDict):
     """Updates that an editor lacks of a text, and who else has it open."""
 
     branch: Id
-    update: Annotated[str, Meta(description="What the state vector lacks, as one Yjs update in base64.")]
-    others: Annotated[list[PresenceView], Meta(description="Here and at connected nodes.")]
+    update: Annotated[str, means("What the state vector lacks, as one Yjs update in base64.")]
+    others: Annotated[list[PresenceView], means("Here and at connected nodes.")]
 
 
 class TextUpdateEvent(TypedDict):
     """An update of a text."""
 
-    update: Annotated[str, Meta(description="A Yjs update of format v1, in base64.")]
+    update: Annotated[str, means("A Yjs update of format v1, in base64.")]
 
 
 class PresenceEvent(TypedDict):

@@ -2,45 +2,40 @@
 
 from typing import Annotated, NotRequired, TypedDict
 
-from msgspec import Meta
-
 from ravel.types.commits import Origin
-from ravel.types.values import ByteCount, Count, Id, PersonText, UnixSeconds
+from ravel.types.values import ByteCount, Count, Id, PersonText, UnixSeconds, means
 
-NextAfter = Annotated[int | None, Meta(description="The `after` of the next window. Null: there is none.")]
+NextAfter = Annotated[int | None, means("The `after` of the next window. Null: there is none.")]
 
 
 class FileView(TypedDict):
     """A file of a branch. Name and size are as its author states them."""
 
-    file: Annotated[Id, Meta(description="The id of the object.")]
+    file: Annotated[Id, means("The id of the object.")]
     name: str
     size: ByteCount | None
     commit: Id
     author: Id
     author_name: PersonText
-    origin: NotRequired[Annotated[Origin, Meta(description="Author of a file that a merge carried.")]]
+    origin: NotRequired[Annotated[Origin, means("Author of a file that a merge carried.")]]
     time: UnixSeconds
     relays: Annotated[
         int,
-        Meta(
-            ge=0,
-            description="Relays of this node that have said to keep the content. 0: none, as far as is known.",
-        ),
+        means("Relays of this node that have said to keep the content. 0: none, as far as is known.", ge=0),
     ]
 
 
 class AddedFile(FileView):
     """A file of a request to add many."""
 
-    is_new: Annotated[bool, Meta(description="False: the branch had that name with that content already.")]
+    is_new: Annotated[bool, means("False: the branch had that name with that content already.")]
 
 
 class AddedFiles(TypedDict):
     """Files that are on the branch, all durable."""
 
     branch: Id
-    files: Annotated[list[AddedFile], Meta(description="In the order of the request.")]
+    files: Annotated[list[AddedFile], means("In the order of the request.")]
 
 
 class FileRefusal(TypedDict):
@@ -48,8 +43,7 @@ class FileRefusal(TypedDict):
 
     relay: Id
     reason: Annotated[
-        str,
-        Meta(description="A code: `account_full`, `peer_full`, `topic_full`, `relay_full`, `not_known`..."),
+        str, means("A code: `account_full`, `peer_full`, `topic_full`, `relay_full`, `not_known`...")
     ]
 
 
@@ -58,8 +52,8 @@ class FileList(TypedDict):
 
     files: list[FileView]
     next: NextAfter
-    uses_relays: Annotated[bool, Meta(description="True if this node has relays keep all that it follows.")]
-    refusals: Annotated[list[FileRefusal], Meta(description="Of connected relays, as they said last.")]
+    uses_relays: Annotated[bool, means("True if this node has relays keep all that it follows.")]
+    refusals: Annotated[list[FileRefusal], means("Of connected relays, as they said last.")]
 
 
 class RemovedFile(TypedDict):
@@ -73,13 +67,13 @@ class RemovedFile(TypedDict):
 class ImportResult(TypedDict):
     """Result of a batch of files."""
 
-    imported: Annotated[int, Meta(ge=0, description="How many items became commits.")]
-    already: Annotated[int, Meta(ge=0, description="How many items were imported before.")]
-    heads: Annotated[Count, Meta(description="How many heads the branch has now.")]
+    imported: Annotated[int, means("How many items became commits.", ge=0)]
+    already: Annotated[int, means("How many items were imported before.", ge=0)]
+    heads: Annotated[Count, means("How many heads the branch has now.")]
 
 
 class ImportedWindow(TypedDict):
     """A window of what was imported from a source."""
 
-    items: Annotated[list[str], Meta(description="Ids, in the order of their import.")]
+    items: Annotated[list[str], means("Ids, in the order of their import.")]
     next: NextAfter

@@ -5,7 +5,7 @@ from typing import Annotated, TypedDict
 from msgspec import Meta
 
 from ravel.types.commits import BodyKind, ContentFields
-from ravel.types.values import Count, Id, PersonText, UnixSeconds, one_of
+from ravel.types.values import Count, Id, PersonText, UnixSeconds, means, one_of
 
 OfferStatus = Annotated[str, one_of("open", "accepted", "refused", description="What became of the offer.")]
 
@@ -13,10 +13,10 @@ OfferStatus = Annotated[str, one_of("open", "accepted", "refused", description="
 class OfferView(TypedDict):
     """An offer."""
 
-    offer: Annotated[Id, Meta(description="The id of its commit.")]
+    offer: Annotated[Id, means("The id of its commit.")]
     author: Id
     author_name: PersonText
-    branch: Annotated[Id, Meta(description="The branch that it is for.")]
+    branch: Annotated[Id, means("The branch that it is for.")]
     kind: Annotated[
         str,
         one_of(
@@ -28,18 +28,16 @@ class OfferView(TypedDict):
     ]
     note: Annotated[
         str,
-        Meta(
-            description="Note with the offer; a comment's text, which admins and its author alone see until it is accepted."
+        means(
+            "Note with the offer; a comment's text, which admins and its author alone see until it is accepted."
         ),
     ]
     status: OfferStatus
-    readable: Annotated[bool, Meta(description="This node knows the form of the offer's link.")]
-    commits: Annotated[Count, Meta(description="How many of its commits are on this node.")]
+    readable: Annotated[bool, means("This node knows the form of the offer's link.")]
+    commits: Annotated[Count, means("How many of its commits are on this node.")]
     merged: Annotated[
         bool,
-        Meta(
-            description="One of the last 100 merges of the document names all heads that the offered branch has here."
-        ),
+        means("One of the last 100 merges of the document names all heads that the offered branch has here."),
     ]
 
 
@@ -77,12 +75,12 @@ class OfferPreview(TypedDict):
     """Content that a merge of an offer would write now."""
 
     offer: Id
-    carried: Annotated[Count, Meta(description="Count of commits.")]
+    carried: Annotated[Count, means("Count of commits.")]
     kinds: list[OfferedKind]
-    authors: Annotated[list[OfferedAuthor], Meta(description="20 at most, the most commits first.")]
-    posts: Annotated[list[OfferedPost], Meta(description="The first 20, in their order.")]
-    left: Annotated[Count, Meta(description="Count of commits that are too large, or cannot be read.")]
-    files_left: Annotated[list[str], Meta(description="Names of files that would not be carried.")]
+    authors: Annotated[list[OfferedAuthor], means("20 at most, the most commits first.")]
+    posts: Annotated[list[OfferedPost], means("The first 20, in their order.")]
+    left: Annotated[Count, means("Count of commits that are too large, or cannot be read.")]
+    files_left: Annotated[list[str], means("Names of files that would not be carried.")]
 
 
 class OfferMade(TypedDict):
@@ -102,24 +100,22 @@ class CommentView(ContentFields):
     """A comment."""
 
     commit: Id
-    offer: Annotated[Id, Meta(description="The offer that it came by.")]
+    offer: Annotated[Id, means("The offer that it came by.")]
     author: Id
     author_name: PersonText
     kind: BodyKind
-    answers: Annotated[str, Meta(description="The id of the comment that it answers; empty: none.")]
-    quote: Annotated[str, Meta(description="The beginning of that, where it is shown in this answer.")]
+    answers: Annotated[str, means("The id of the comment that it answers; empty: none.")]
+    quote: Annotated[str, means("The beginning of that, where it is shown in this answer.")]
 
 
 class CommentList(TypedDict):
     """The accepted comments on a document."""
 
-    items: Annotated[list[CommentView], Meta(description="The latest to be accepted, by their time.")]
+    items: Annotated[list[CommentView], means("The latest to be accepted, by their time.")]
     cursor: Annotated[
         str | None,
-        Meta(
-            description=(
-                "The cursor of earlier ones. Null: that is all. An answer looks at 256 accepted offers: "
-                "where most were deleted or are still to come, it may have fewer comments than asked for, or none."
-            )
+        means(
+            "The cursor of earlier ones. Null: that is all. An answer looks at 256 accepted offers: "
+            "where most were deleted or are still to come, it may have fewer comments than asked for, or none."
         ),
     ]

@@ -2,18 +2,16 @@
 
 from typing import Annotated, Any, TypedDict
 
-from msgspec import Meta
-
 from ravel.types.document_values import Commits
-from ravel.types.values import Count, Id
+from ravel.types.values import Count, Id, means
 
 
 class JsonConflictView(TypedDict):
     """A value that was put beside the one that shows."""
 
-    item: Annotated[str, Meta(description="The item that it is in. Empty: none.")]
-    path: Annotated[list[str], Meta(description="Map keys from there.")]
-    place: Annotated[bool, Meta(description="True: another place of the item.")]
+    item: Annotated[str, means("The item that it is in. Empty: none.")]
+    path: Annotated[list[str], means("Map keys from there.")]
+    place: Annotated[bool, means("True: another place of the item.")]
     value: Any
     commit: Id
 
@@ -29,8 +27,8 @@ class JsonDocumentView(TypedDict):
     """A JSON document."""
 
     branch: Id
-    value: Annotated[Any, Meta(description="Maps that are items of a list have their id as `$id`.")]
-    conflicts: Annotated[list[JsonConflictView], Meta(description="The first 64.")]
+    value: Annotated[Any, means("Maps that are items of a list have their id as `$id`.")]
+    conflicts: Annotated[list[JsonConflictView], means("The first 64.")]
     conflict_count: Count
     unplaced: list[UnplacedItem]
 
@@ -40,5 +38,5 @@ class JsonEditResult(TypedDict):
 
     branch: Id
     commits: Commits
-    value: Annotated[Any, Meta(description="For `preview`: the value. Else null.")]
-    items: Annotated[list[str], Meta(description="Ids of the items that `insert` made, in the edits' order.")]
+    value: Annotated[Any, means("For `preview`: the value. Else null.")]
+    items: Annotated[list[str], means("Ids of the items that `insert` made, in the edits' order.")]

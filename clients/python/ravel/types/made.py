@@ -2,9 +2,7 @@
 
 from typing import Annotated, Literal, TypedDict, get_args
 
-from msgspec import Meta
-
-from ravel.types.values import Id, UnixSeconds, one_of
+from ravel.types.values import Id, UnixSeconds, means, one_of
 
 MadeKind = Literal[
     "invitation",
@@ -33,31 +31,23 @@ class MadeThing(TypedDict):
     ]
     what: Annotated[
         str,
-        Meta(
-            description=(
-                "What tells it from others: the id of an invitation, link, member or peer; a token's, browser's or "
-                "account's name. Empty of a link that opens a repo, and of what is begun."
-            )
+        means(
+            "What tells it from others: the id of an invitation, link, member or peer; a token's, browser's or "
+            "account's name. Empty of a link that opens a repo, and of what is begun."
         ),
     ]
-    repo: Annotated[Id | None, Meta(description="Null: it is of no repo.")]
-    repo_name: Annotated[
-        str | None, Meta(description="Null: it is of no repo, or the repo is not here any more.")
-    ]
+    repo: Annotated[Id | None, means("Null: it is of no repo.")]
+    repo_name: Annotated[str | None, means("Null: it is of no repo, or the repo is not here any more.")]
     made_at: UnixSeconds
-    expires_at: Annotated[int | None, Meta(description="Unix seconds. Null: it does not expire.")]
-    begun: Annotated[
-        bool,
-        Meta(description="Possibly there: it is being made, or was never noted as made."),
-    ]
-    ended: Annotated[bool, Meta(description="It has expired, or was taken back by this request.")]
+    expires_at: Annotated[int | None, means("Unix seconds. Null: it does not expire.")]
+    begun: Annotated[bool, means("Possibly there: it is being made, or was never noted as made.")]
+    ended: Annotated[bool, means("It has expired, or was taken back by this request.")]
     advice: Annotated[
-        str,
-        Meta(description="Command or page that takes it back, or finds it. Empty: nothing is left to do."),
+        str, means("Command or page that takes it back, or finds it. Empty: nothing is left to do.")
     ]
 
 
 class Revoked(TypedDict):
     """A token or a browser that was revoked."""
 
-    made: Annotated[list[MadeThing], Meta(description="Things that its holder made, the latest first.")]
+    made: Annotated[list[MadeThing], means("Things that its holder made, the latest first.")]

@@ -4,7 +4,7 @@ from typing import Annotated, NotRequired, TypedDict
 
 from msgspec import Meta
 
-from ravel.types.values import Count, HeldPermission, Id, LinkReach, PersonText, UnixSeconds, one_of
+from ravel.types.values import Count, HeldPermission, Id, LinkReach, PersonText, UnixSeconds, means, one_of
 
 
 class MemberView(TypedDict):
@@ -12,13 +12,11 @@ class MemberView(TypedDict):
 
     user: Id
     permission: HeldPermission
-    person: Annotated[Id, Meta(description="The user by whom the person is known whose device this is.")]
+    person: Annotated[Id, means("The user by whom the person is known whose device this is.")]
     name: PersonText
-    stated_name: Annotated[str | None, Meta(description="What the member calls itself. Null: nothing.")]
-    petname: Annotated[
-        str | None, Meta(description="What this user calls the member or its person. Null: nothing.")
-    ]
-    looks_alike: Annotated[bool, Meta(description="Another person has a name that looks like this one.")]
+    stated_name: Annotated[str | None, means("What the member calls itself. Null: nothing.")]
+    petname: Annotated[str | None, means("What this user calls the member or its person. Null: nothing.")]
+    looks_alike: Annotated[bool, means("Another person has a name that looks like this one.")]
     color: Annotated[int, Meta(ge=0, lt=16, description="The number of the member's color.")] | None
 
 
@@ -26,33 +24,31 @@ class MemberList(TypedDict):
     """The members of a repo."""
 
     members: Annotated[
-        list[MemberView], Meta(description="Devices of one person stand together, the first device first.")
+        list[MemberView], means("Devices of one person stand together, the first device first.")
     ]
 
 
 class CheckpointView(TypedDict):
     """A membership checkpoint: an admin's signature under what follows from the root branch."""
 
-    checkpoint: Annotated[Id, Meta(description="The id of its commit.")]
+    checkpoint: Annotated[Id, means("The id of its commit.")]
     author: Id
     author_name: PersonText
     time: UnixSeconds
-    admin: Annotated[bool, Meta(description="The author is an admin now.")]
+    admin: Annotated[bool, means("The author is an admin now.")]
     state: Annotated[
         str,
         one_of(
             "true", "false", "unchecked",
-            description="`false`: the same commits say something else here. `unchecked`: looked at later, or too large.",
-        ),
+            description="`false`: the same commits say something else here. `unchecked`: looked at later, or too large."
+        )
     ]  # fmt: skip
 
 
 class CheckpointList(TypedDict):
     """The membership checkpoints of a repo."""
 
-    checkpoints: Annotated[
-        list[CheckpointView], Meta(description="The latest 64, of one author 8, the newest first.")
-    ]
+    checkpoints: Annotated[list[CheckpointView], means("The latest 64, of one author 8, the newest first.")]
 
 
 class MembershipChange(TypedDict):
@@ -60,8 +56,8 @@ class MembershipChange(TypedDict):
 
     commit: Id
     repo: Id
-    voided: Annotated[int, Meta(description="Count of commits that became void by it, or ceased to be void.")]
-    user: NotRequired[Annotated[Id, Meta(description="User that a grant names.")]]
+    voided: Annotated[int, means("Count of commits that became void by it, or ceased to be void.")]
+    user: NotRequired[Annotated[Id, means("User that a grant names.")]]
 
 
 class LeaveResult(MembershipChange):
@@ -73,41 +69,39 @@ class LeaveResult(MembershipChange):
 class RemovalResult(LeaveResult):
     """A removal of a member."""
 
-    other_devices: Annotated[list[Id], Meta(description="Users of the same person that are members still.")]
+    other_devices: Annotated[list[Id], means("Users of the same person that are members still.")]
 
 
 class InvitationLinkView(TypedDict):
     """A new invitation."""
 
-    invitation: Annotated[str, Meta(description="The link. It is a secret until it is used or expires.")]
-    id: Annotated[Id, Meta(description="The id of its commit, by which it is listed and revoked.")]
+    invitation: Annotated[str, means("The link. It is a secret until it is used or expires.")]
+    id: Annotated[Id, means("The id of its commit, by which it is listed and revoked.")]
     expires_at: UnixSeconds
-    addresses: Annotated[list[str], Meta(description="Addresses (`host:port`) that the link names.")]
+    addresses: Annotated[list[str], means("Addresses (`host:port`) that the link names.")]
     reach: LinkReach
 
 
 class InvitationView(TypedDict):
     """An invitation that was made."""
 
-    invitation: Annotated[Id, Meta(description="The id of its commit.")]
+    invitation: Annotated[Id, means("The id of its commit.")]
     author: Id
     author_name: PersonText
     permission: HeldPermission
     uses: Count
     expires_at: UnixSeconds
-    joined: Annotated[list[Id], Meta(description="Users who joined by it.")]
-    joined_names: Annotated[list[PersonText], Meta(description="What they are called, in the same order.")]
+    joined: Annotated[list[Id], means("Users who joined by it.")]
+    joined_names: Annotated[list[PersonText], means("What they are called, in the same order.")]
     revoked: bool
-    renews: Annotated[
-        bool, Meta(description="Its author's node renews the repo once it is used up or revoked.")
-    ]
+    renews: Annotated[bool, means("Its author's node renews the repo once it is used up or revoked.")]
 
 
 class MemberChangeView(TypedDict):
     """A change of who is in a repo, that counts now."""
 
     commit: Id
-    time: Annotated[int, Meta(description="Unix seconds, as the author states them.")]
+    time: Annotated[int, means("Unix seconds, as the author states them.")]
     kind: Annotated[
         str,
         one_of(
@@ -115,25 +109,25 @@ class MemberChangeView(TypedDict):
             description="`joined`: by a link. `granted`: by a member. `lowered`: may do less.",
         ),
     ]
-    user: Annotated[Id, Meta(description="The user whose membership or name has changed.")]
+    user: Annotated[Id, means("The user whose membership or name has changed.")]
     user_name: PersonText
     author: Annotated[
-        Id, Meta(description="The user who made the change; of `joined`, `left` and `renamed`, the same one.")
+        Id, means("The user who made the change; of `joined`, `left` and `renamed`, the same one.")
     ]
     author_name: PersonText
     permission: Annotated[
         HeldPermission | None,
-        Meta(description="The user's permission from then on. Null: the change says nothing of it."),
+        means("The user's permission from then on. Null: the change says nothing of it."),
     ]
     earlier_name: Annotated[
-        str | None, Meta(description="Of `renamed`: what the user called itself before. It proves nothing.")
+        str | None, means("Of `renamed`: what the user called itself before. It proves nothing.")
     ]
 
 
 class MemberChangeList(TypedDict):
     """The latest changes of who is in a repo."""
 
-    changes: Annotated[list[MemberChangeView], Meta(description="By time, the latest last.")]
+    changes: Annotated[list[MemberChangeView], means("By time, the latest last.")]
 
 
 class InvitationList(TypedDict):

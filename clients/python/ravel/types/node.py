@@ -2,26 +2,24 @@
 
 from typing import Annotated, TypedDict
 
-from msgspec import Meta
-
 from ravel.types.peers import PeerList, PeerView
 from ravel.types.repos import RepoList
 from ravel.types.search import SearchIndexView
-from ravel.types.values import ByteCount, Count, Id, one_of
+from ravel.types.values import ByteCount, Count, Id, means, one_of
 
 
 class DamagedCounts(TypedDict):
     """Damaged content of this node, which is asked of peers."""
 
     commits: Count
-    blocks: Annotated[Count, Meta(description="Blocks of files.")]
+    blocks: Annotated[Count, means("Blocks of files.")]
 
 
 class LostWrites(TypedDict):
     """Repos in which own commits may have been lost."""
 
     detail: str
-    repos: Annotated[list[Id], Meta(description="They are not written to until a peer was met.")]
+    repos: Annotated[list[Id], means("They are not written to until a peer was met.")]
 
 
 class KeyUse(TypedDict):
@@ -29,15 +27,15 @@ class KeyUse(TypedDict):
 
     displaced_at: Annotated[
         int | None,
-        Meta(
-            description="Unix seconds when peers last ended connections with this node for newer ones, which another node "
+        means(
+            "Unix seconds when peers last ended connections with this node for newer ones, which another node "
             "with its key opened. Null: not in the last ten minutes."
         ),
     ]
     own_commits_came_at: Annotated[
         int | None,
-        Meta(
-            description="Unix seconds when a peer last brought commits by this user that were not here: this node was set "
+        means(
+            "Unix seconds when a peer last brought commits by this user that were not here: this node was set "
             "back, or another one uses the user's key. Null: not since the start."
         ),
     ]
@@ -46,14 +44,10 @@ class KeyUse(TypedDict):
 class ClockComparison(TypedDict):
     """Clock of this node beside those of members who write now."""
 
-    authors: Annotated[
-        Count, Meta(description="Members whose clocks can be told, by commits that came just then.")
-    ]
+    authors: Annotated[Count, means("Members whose clocks can be told, by commits that came just then.")]
     ahead_seconds: Annotated[
         int | None,
-        Meta(
-            description="By how much this clock is ahead of the middle one of theirs. Null: none can be told."
-        ),
+        means("By how much this clock is ahead of the middle one of theirs. Null: none can be told."),
     ]
 
 
@@ -61,10 +55,10 @@ class ExportStatus(TypedDict):
     """Exports since the daemon's start."""
 
     destination: str
-    interval: Annotated[int, Meta(ge=0, description="Minutes. 0: on request only.")]
-    finished_at: Annotated[int | None, Meta(description="Unix seconds of the last good export.")]
-    next_at: Annotated[int | None, Meta(description="Unix seconds of the next scheduled export.")]
-    commits: Annotated[Count, Meta(description="Commits in the last export.")]
+    interval: Annotated[int, means("Minutes. 0: on request only.", ge=0)]
+    finished_at: Annotated[int | None, means("Unix seconds of the last good export.")]
+    next_at: Annotated[int | None, means("Unix seconds of the next scheduled export.")]
+    commits: Annotated[Count, means("Commits in the last export.")]
     failures: Count
     last_error: str
 
@@ -72,7 +66,7 @@ class ExportStatus(TypedDict):
 class OwnAddressView(TypedDict):
     """Address at which this node can be dialed."""
 
-    address: Annotated[str, Meta(description="`host:port`, or `wss://host:port/path`.")]
+    address: Annotated[str, means("`host:port`, or `wss://host:port/path`.")]
     reach: Annotated[
         str,
         one_of(
@@ -113,9 +107,7 @@ class RouterView(TypedDict):
             description="`off`: `network.map_port`, or the node listens for this machine alone. `none`: it forwards none.",
         ),
     ]
-    detail: Annotated[
-        str, Meta(description="How it was asked (`pcp`, `nat-pmp`, `upnp`), or why there is none.")
-    ]
+    detail: Annotated[str, means("How it was asked (`pcp`, `nat-pmp`, `upnp`), or why there is none.")]
 
 
 class NodeStatus(TypedDict):
@@ -125,26 +117,24 @@ class NodeStatus(TypedDict):
     node: Id
     user: Id
     home: str
-    listen: Annotated[str, Meta(description="`host:port`; the host `*` stands for every interface.")]
+    listen: Annotated[str, means("`host:port`; the host `*` stands for every interface.")]
     websocket_listen: Annotated[
-        str, Meta(description="Where it listens by WebSocket, as `ws://host:port/ravel`. Empty: nowhere.")
+        str, means("Where it listens by WebSocket, as `ws://host:port/ravel`. Empty: nowhere.")
     ]
-    addresses: Annotated[list[OwnAddressView], Meta(description="The farthest reaching first.")]
+    addresses: Annotated[list[OwnAddressView], means("The farthest reaching first.")]
     router: RouterView
-    relay: Annotated[bool, Meta(description="This node keeps topics for others.")]
+    relay: Annotated[bool, means("This node keeps topics for others.")]
     uptime_seconds: int
     repos: Count
     commits: Count
-    pending: Annotated[int, Meta(ge=0, description="Commits that wait for their causes.")]
+    pending: Annotated[int, means("Commits that wait for their causes.", ge=0)]
     damaged: DamagedCounts
     lost_writes: LostWrites
     key_use: KeyUse
     clock: ClockComparison
     faults: Annotated[
         list[str],
-        Meta(
-            description="Why what is written here or comes may not be stored, as `/readyz` has it. Empty: it is."
-        ),
+        means("Why what is written here or comes may not be stored, as `/readyz` has it. Empty: it is."),
     ]
     rejected: Count
     dropped: Count
@@ -156,7 +146,7 @@ class NodeStatus(TypedDict):
 class DayGrowth(TypedDict):
     """Data received on one day, by this node's clock."""
 
-    day: Annotated[str, Meta(description="As 2026-01-31.")]
+    day: Annotated[str, means("As 2026-01-31.")]
     commits: Count
     size: ByteCount
 
@@ -194,60 +184,56 @@ class StorageUse(TypedDict):
 
     database: ByteCount
     log: ByteCount
-    older: Annotated[ByteCount, Meta(description="Bytes of copies made before migrations and repairs.")]
-    packs: Annotated[ByteCount, Meta(description="Bytes of files' content.")]
-    free: Annotated[ByteCount, Meta(description="Bytes that are free on that disk.")]
-    days: Annotated[
-        list[DayGrowth], Meta(description="The latest 30 days with commits, of the latest 100,000 commits.")
-    ]
-    causes: Annotated[list[CauseGrowth], Meta(description="Growth of those days, by cause.")]
-    relay: Annotated[RelayRoom | None, Meta(description="Null: this node is no relay.")]
+    older: Annotated[ByteCount, means("Bytes of copies made before migrations and repairs.")]
+    packs: Annotated[ByteCount, means("Bytes of files' content.")]
+    free: Annotated[ByteCount, means("Bytes that are free on that disk.")]
+    days: Annotated[list[DayGrowth], means("The latest 30 days with commits, of the latest 100,000 commits.")]
+    causes: Annotated[list[CauseGrowth], means("Growth of those days, by cause.")]
+    relay: Annotated[RelayRoom | None, means("Null: this node is no relay.")]
 
 
 class LogLines(TypedDict):
     """The latest lines of the daemon's log."""
 
-    lines: Annotated[list[str], Meta(description="At most 1,000.")]
+    lines: Annotated[list[str], means("At most 1,000.")]
 
 
 class PageCode(TypedDict):
     """A code for the web page."""
 
-    code: Annotated[str, Meta(description="Good once.")]
-    path: Annotated[str, Meta(description="The page's path with the code behind the `#`.")]
+    code: Annotated[str, means("Good once.")]
+    path: Annotated[str, means("The page's path with the code behind the `#`.")]
     expires_seconds: int
 
 
 class QrCode(TypedDict):
     """A QR code as an SVG path."""
 
-    size: Annotated[int, Meta(ge=0, description="The side of the square in modules, with its white border.")]
-    path: Annotated[str, Meta(description="The dark modules, one unit each.")]
+    size: Annotated[int, means("The side of the square in modules, with its white border.", ge=0)]
+    path: Annotated[str, means("The dark modules, one unit each.")]
 
 
 class ExportResult(TypedDict):
     """Content of an export."""
 
-    path: Annotated[str, Meta(description="A path or a URL.")]
+    path: Annotated[str, means("A path or a URL.")]
     commits: Count
-    added: Annotated[Count, Meta(description="Commits that this export added.")]
-    relayed: Annotated[Count, Meta(description="Commits that are kept for others.")]
-    parts: Annotated[Count, Meta(description="Files of all tables.")]
+    added: Annotated[Count, means("Commits that this export added.")]
+    relayed: Annotated[Count, means("Commits that are kept for others.")]
+    parts: Annotated[Count, means("Files of all tables.")]
     watermark: int
-    unjudged_repos: Annotated[Count, Meta(description="Repos whose members are not exported for damage.")]
+    unjudged_repos: Annotated[Count, means("Repos whose members are not exported for damage.")]
 
 
 class ExportView(TypedDict):
     """The export that is there."""
 
-    destination: Annotated[str, Meta(description="A path or a URL.")]
+    destination: Annotated[str, means("A path or a URL.")]
     made_at: Annotated[
         int | None,
-        Meta(
-            description="Unix seconds. Null: there is none yet, or exports go to another place than this machine."
-        ),
+        means("Unix seconds. Null: there is none yet, or exports go to another place than this machine."),
     ]
-    size: Annotated[int | None, Meta(description="Bytes of all its files.")]
+    size: Annotated[int | None, means("Bytes of all its files.")]
 
 
 class NodeLists(PeerList, RepoList):

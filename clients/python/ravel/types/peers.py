@@ -4,7 +4,7 @@ from typing import Annotated, TypedDict
 
 from msgspec import Meta
 
-from ravel.types.values import ByteCount, Count, Id, SyncProgress, UnixSeconds, one_of
+from ravel.types.values import ByteCount, Count, Id, SyncProgress, UnixSeconds, means, one_of
 
 AddressSourceText = Annotated[
     str,
@@ -16,15 +16,12 @@ class PeerSettings(TypedDict):
     """Settings of a peer that this node keeps a connection to, from the user or from links."""
 
     peer: Id
-    address: Annotated[str, Meta(description="`host:port`, or `wss://host:port/path`.")]
-    others: Annotated[list[str], Meta(description="Its further addresses.")]
-    from_link: Annotated[
-        bool, Meta(description="A link named the addresses. They are dialed with more restraint.")
-    ]
-    relay: Annotated[bool, Meta(description="The peer may keep all topics of this node.")]
+    address: Annotated[str, means("`host:port`, or `wss://host:port/path`.")]
+    others: Annotated[list[str], means("Its further addresses.")]
+    from_link: Annotated[bool, means("A link named the addresses. They are dialed with more restraint.")]
+    relay: Annotated[bool, means("The peer may keep all topics of this node.")]
     repos: Annotated[
-        list[Id],
-        Meta(description="Repos whose links named the peer: if it is a relay, it may keep their topics."),
+        list[Id], means("Repos whose links named the peer: if it is a relay, it may keep their topics.")
     ]
 
 
@@ -32,15 +29,15 @@ class TopicName(TypedDict):
     """Part of a repo that a topic carries."""
 
     repo: Id
-    name: Annotated[str, Meta(description="The repo's; of a link topic the branch's.")]
+    name: Annotated[str, means("The repo's; of a link topic the branch's.")]
     kind: Annotated[
         str,
         one_of(
             "epoch", "writers", "branch",
-            description="An epoch's own topic, its writers' topic, or the topic by which one branch is followed.",
-        ),
+            description="An epoch's own topic, its writers' topic, or the topic by which one branch is followed."
+        )
     ]  # fmt: skip
-    epoch: Annotated[Id, Meta(description="One of those that the topic is of.")]
+    epoch: Annotated[Id, means("One of those that the topic is of.")]
 
 
 class TopicView(TopicName):
@@ -48,11 +45,9 @@ class TopicView(TopicName):
 
     state: Annotated[
         str,
-        Meta(
-            description=(
-                "`comparing`, `sending`, `receiving`, `in sync`, `waiting` (both hold the same, and commits wait here for "
-                "earlier ones or for a key), `not joined`, or `refused: ` and a relay's quota."
-            )
+        means(
+            "`comparing`, `sending`, `receiving`, `in sync`, `waiting` (both hold the same, and commits wait here for "
+            "earlier ones or for a key), `not joined`, or `refused: ` and a relay's quota."
         ),
     ]
     behind: Annotated[
@@ -65,17 +60,16 @@ class TopicView(TopicName):
     ]
     progress: Annotated[
         SyncProgress | None,
-        Meta(description="Of what comes from the peer, else of what is sent to it. Null: nothing is."),
+        means("Of what comes from the peer, else of what is sent to it. Null: nothing is."),
     ]
-    bodiless: Annotated[bool, Meta(description="The peer has erased bodies that commits are judged by.")]
+    bodiless: Annotated[bool, means("The peer has erased bodies that commits are judged by.")]
     to_send: Count
     sent: Count
-    confirmed: Annotated[Count, Meta(description="Sent, and durable on the peer or not taken by it.")]
+    confirmed: Annotated[Count, means("Sent, and durable on the peer or not taken by it.")]
     received: Count
-    stalled_since: Annotated[int | None, Meta(description="Unix seconds.")]
+    stalled_since: Annotated[int | None, means("Unix seconds.")]
     stalled_because: Annotated[
-        str | None,
-        Meta(description="`nothing_heard`: no sign of the peer. `takes_nothing`: it acknowledges nothing."),
+        str | None, means("`nothing_heard`: no sign of the peer. `takes_nothing`: it acknowledges nothing.")
     ]
 
 
@@ -83,23 +77,18 @@ class PeerOwner(TypedDict):
     """The user whose node a peer is, as that user signed on a connection: a member of a repo that both follow."""
 
     user: Id
-    name: Annotated[str, Meta(description="Name of the person as it is shown. Empty: only the id is known.")]
+    name: Annotated[str, means("Name of the person as it is shown. Empty: only the id is known.")]
     device: Annotated[
-        str,
-        Meta(
-            description="Name of this one of the person's devices. Empty: the first, or one without a name."
-        ),
+        str, means("Name of this one of the person's devices. Empty: the first, or one without a name.")
     ]
-    mine: Annotated[bool, Meta(description="True for another node of this node's own person.")]
+    mine: Annotated[bool, means("True for another node of this node's own person.")]
 
 
 class CalledPeer(TypedDict):
     """Names of a peer."""
 
-    name: Annotated[str, Meta(description="Name that this user gave the peer (`ravel name`). Empty: none.")]
-    owner: Annotated[
-        PeerOwner | None, Meta(description="Person whose node this is. Null: no member has said so.")
-    ]
+    name: Annotated[str, means("Name that this user gave the peer (`ravel name`). Empty: none.")]
+    owner: Annotated[PeerOwner | None, means("Person whose node this is. Null: no member has said so.")]
 
 
 class PeerView(CalledPeer):
@@ -107,8 +96,7 @@ class PeerView(CalledPeer):
 
     peer: Id
     address: Annotated[
-        str,
-        Meta(description="`host:port`, `wss://host:port/path`, or `relay:` and the id of the relay between."),
+        str, means("`host:port`, `wss://host:port/path`, or `relay:` and the id of the relay between.")
     ]
     path: Annotated[
         str,
@@ -122,35 +110,28 @@ class PeerView(CalledPeer):
             ),
         ),
     ]
-    through: Annotated[Id | None, Meta(description="That relay. Null: none.")]
-    through_name: Annotated[str, Meta(description="What this user calls it, or its address. Empty: nothing.")]
-    websocket: Annotated[bool, Meta(description="It goes by WebSocket, as the web does.")]
+    through: Annotated[Id | None, means("That relay. Null: none.")]
+    through_name: Annotated[str, means("What this user calls it, or its address. Empty: nothing.")]
+    websocket: Annotated[bool, means("It goes by WebSocket, as the web does.")]
     direction: Annotated[str, one_of("in", "out", description="Who opened the connection: `out`, this node.")]
     state: Annotated[str, one_of("connected", "dialing", "waiting", description="The connection's state.")]
-    since: Annotated[UnixSeconds, Meta(description="Unix seconds when it came into this state.")]
+    since: Annotated[UnixSeconds, means("Unix seconds when it came into this state.")]
     last_error: str | None
     relay: bool
     newer_features: Annotated[
-        list[str],
-        Meta(description="Features of the peer's version that this node's has not. Empty: none is known."),
+        list[str], means("Features of the peer's version that this node's has not. Empty: none is known.")
     ]
     older_features: Annotated[
-        list[str],
-        Meta(description="Features of this node's version that the peer's has not. Empty: none is known."),
+        list[str], means("Features of this node's version that the peer's has not. Empty: none is known.")
     ]
     waiting_topics: Annotated[
-        Count,
-        Meta(
-            description="Topics that wait until others were compared, for one connection has room for 4,096."
-        ),
+        Count, means("Topics that wait until others were compared, for one connection has room for 4,096.")
     ]
     unknown_messages: Annotated[
-        Count, Meta(description="Messages of the peer of kinds that this version does not know.")
+        Count, means("Messages of the peer of kinds that this version does not know.")
     ]
     source: AddressSourceText
-    reached_at: Annotated[
-        int | None, Meta(description="Unix seconds when it last proved its key where it was dialed.")
-    ]
+    reached_at: Annotated[int | None, means("Unix seconds when it last proved its key where it was dialed.")]
     topics: list[TopicView]
 
 
@@ -160,10 +141,8 @@ class LearnedAddress(TypedDict):
     peer: Id
     address: str
     source: AddressSourceText
-    reached_at: Annotated[
-        int | None, Meta(description="Unix seconds when the peer was last reached anywhere.")
-    ]
-    failures: Annotated[int, Meta(ge=0, description="Failed dials since then.")]
+    reached_at: Annotated[int | None, means("Unix seconds when the peer was last reached anywhere.")]
+    failures: Annotated[int, means("Failed dials since then.", ge=0)]
 
 
 class PeerList(TypedDict):
@@ -186,23 +165,23 @@ class RelayedTopic(TypedDict):
 
     topic: Id
     commits: Count
-    size: Annotated[int, Meta(ge=0, description="Bytes of publications and files.")]
-    file_size: Annotated[int, Meta(ge=0, description="Of these, what files take.")]
-    pinned: Annotated[bool, Meta(description="It is not deleted to make room.")]
+    size: Annotated[int, means("Bytes of publications and files.", ge=0)]
+    file_size: Annotated[int, means("Of these, what files take.", ge=0)]
+    pinned: Annotated[bool, means("It is not deleted to make room.")]
     touched_at: UnixSeconds
-    brought_by: Annotated[Id | None, Meta(description="The peer that brought it. Null: the operator.")]
-    known: Annotated[bool, Meta(description="A known peer has entrusted it.")]
-    shared: Annotated[bool, Meta(description="Two peers have asked for it.")]
+    brought_by: Annotated[Id | None, means("The peer that brought it. Null: the operator.")]
+    known: Annotated[bool, means("A known peer has entrusted it.")]
+    shared: Annotated[bool, means("Two peers have asked for it.")]
 
 
 class RelayedTopicList(TypedDict):
     """The topics that this node keeps for others."""
 
-    topics: Annotated[list[RelayedTopic], Meta(description="The latest touched first.")]
+    topics: Annotated[list[RelayedTopic], means("The latest touched first.")]
     size: ByteCount
     size_max: ByteCount
-    takes_strangers: Annotated[bool, Meta(description="Unknown peers may add topics.")]
-    allowed: Annotated[list[Id], Meta(description="Known peers.")]
+    takes_strangers: Annotated[bool, means("Unknown peers may add topics.")]
+    allowed: Annotated[list[Id], means("Known peers.")]
 
 
 VisitorKind = Annotated[
@@ -224,11 +203,11 @@ class RelayVisitors(TypedDict):
     """Peers of one kind, for a relay's operator."""
 
     kind: VisitorKind
-    peers: Annotated[Count, Meta(description="Those that brought something that is kept.")]
-    size: Annotated[int, Meta(ge=0, description="Bytes that they brought and that are kept.")]
+    peers: Annotated[Count, means("Those that brought something that is kept.")]
+    size: Annotated[int, means("Bytes that they brought and that are kept.", ge=0)]
     connected: Count
-    circuits: Annotated[Count, Meta(description="Circuits that they asked for, and that are open.")]
-    circuit_bytes: Annotated[int, Meta(ge=0, description="Bytes that these passed since the start.")]
+    circuits: Annotated[Count, means("Circuits that they asked for, and that are open.")]
+    circuit_bytes: Annotated[int, means("Bytes that these passed since the start.", ge=0)]
 
 
 class RelayCircuits(TypedDict):
@@ -236,10 +215,10 @@ class RelayCircuits(TypedDict):
 
     open: Count
     open_max: Count
-    peers: Annotated[Count, Meta(description="Connected peers that take circuits.")]
-    opened: Annotated[Count, Meta(description="Since the start.")]
-    bytes: Annotated[int, Meta(ge=0, description="Bytes that passed since the start.")]
-    bytes_per_second: Annotated[int, Meta(ge=0, description="In the last minute.")]
+    peers: Annotated[Count, means("Connected peers that take circuits.")]
+    opened: Annotated[Count, means("Since the start.")]
+    bytes: Annotated[int, means("Bytes that passed since the start.", ge=0)]
+    bytes_per_second: Annotated[int, means("In the last minute.", ge=0)]
 
 
 class RelayRefusal(TypedDict):
@@ -257,7 +236,7 @@ class RelayRefusal(TypedDict):
         ),
     ]
     kind: VisitorKind
-    reason: Annotated[str, Meta(description="A code, such as `account_full`.")]
+    reason: Annotated[str, means("A code, such as `account_full`.")]
     count: Count
     last_at: UnixSeconds
 
@@ -269,25 +248,22 @@ class RelayStatus(TypedDict):
     topics_max: Count
     commits: Count
     size: ByteCount
-    file_size: Annotated[int, Meta(ge=0, description="Of these, what files take.")]
+    file_size: Annotated[int, means("Of these, what files take.", ge=0)]
     size_max: ByteCount
-    takes_strangers: Annotated[bool, Meta(description="Unknown peers may add topics.")]
+    takes_strangers: Annotated[bool, means("Unknown peers may add topics.")]
     accounts: Count
-    promised: Annotated[int, Meta(ge=0, description="Bytes of the quotas of all accounts together.")]
-    free: Annotated[int, Meta(ge=0, description="Bytes that are free on the disk of the node's folder.")]
-    growth: Annotated[int, Meta(ge=0, description="Bytes a day that came in the last week.")]
+    promised: Annotated[int, means("Bytes of the quotas of all accounts together.", ge=0)]
+    free: Annotated[int, means("Bytes that are free on the disk of the node's folder.", ge=0)]
+    growth: Annotated[int, means("Bytes a day that came in the last week.", ge=0)]
     full_in_days: Annotated[
-        int | None,
-        Meta(description="Days until `full_first` is full at that rate. Null: not within ten years."),
+        int | None, means("Days until `full_first` is full at that rate. Null: not within ten years.")
     ]
     full_first: Annotated[str, one_of("quota", "disk", description="What will be full first.")]
-    visitors: Annotated[list[RelayVisitors], Meta(description="By kind; each kind once.")]
-    circuits: Annotated[RelayCircuits | None, Meta(description="Null: this relay opens none.")]
-    files_kept: Annotated[Count, Meta(description="Files that became whole here since the start.")]
-    blocks_damaged: Annotated[
-        Count, Meta(description="Blocks of files that were found damaged since the start.")
-    ]
-    refusals: Annotated[list[RelayRefusal], Meta(description="The latest first.")]
+    visitors: Annotated[list[RelayVisitors], means("By kind; each kind once.")]
+    circuits: Annotated[RelayCircuits | None, means("Null: this relay opens none.")]
+    files_kept: Annotated[Count, means("Files that became whole here since the start.")]
+    blocks_damaged: Annotated[Count, means("Blocks of files that were found damaged since the start.")]
+    refusals: Annotated[list[RelayRefusal], means("The latest first.")]
 
 
 class RelayAllowance(TypedDict):

@@ -2,9 +2,7 @@
 
 from typing import Annotated, TypedDict
 
-from msgspec import Meta
-
-from ravel.types.values import Id, one_of
+from ravel.types.values import Id, means, one_of
 
 
 class OwnRepo(TypedDict):
@@ -30,20 +28,20 @@ class OwnName(TypedDict):
     """Name that this user states."""
 
     user: Id
-    name: Annotated[str | None, Meta(description="Null: nothing.")]
-    color: Annotated[int | None, Meta(description="The number of a color. Null: none was chosen.")]
+    name: Annotated[str | None, means("Null: nothing.")]
+    color: Annotated[int | None, means("The number of a color. Null: none was chosen.")]
     repos: list[OwnRepo]
 
 
 class Petname(TypedDict):
     """A petname: the name that this user gives to another user or a node."""
 
-    user: Annotated[Id, Meta(description="The user, or the node.")]
-    name: Annotated[str, Meta(description="Empty: nothing any more.")]
+    user: Annotated[Id, means("The user, or the node.")]
+    name: Annotated[str, means("Empty: nothing any more.")]
 
 
 class PetnameList(TypedDict):
     """All petnames."""
 
-    petnames: Annotated[list[Petname], Meta(description="Of users.")]
-    peers: Annotated[list[Petname], Meta(description="Of nodes.")]
+    petnames: Annotated[list[Petname], means("Of users.")]
+    peers: Annotated[list[Petname], means("Of nodes.")]

@@ -2,16 +2,14 @@
 
 from typing import Annotated, NotRequired, TypedDict
 
-from msgspec import Meta
-
 from ravel.types.commits import AuthorFields, ContentFields, TimelineItem, WrittenCommitView
-from ravel.types.values import Id, one_of
+from ravel.types.values import Id, means, one_of
 
 
 class WrittenPost(WrittenCommitView):
     """A commit about a post, written durably."""
 
-    post: Annotated[Id, Meta(description="The post that it answers, edits or deletes.")]
+    post: Annotated[Id, means("The post that it answers, edits or deletes.")]
 
 
 class HiddenPost(TypedDict):
@@ -19,7 +17,7 @@ class HiddenPost(TypedDict):
 
     post: Id
     hidden: bool
-    commit: Annotated[Id | None, Meta(description="The root branch commit. Null: nothing had to be written.")]
+    commit: Annotated[Id | None, means("The root branch commit. Null: nothing had to be written.")]
 
 
 class PostVersion(AuthorFields, ContentFields):
@@ -36,16 +34,14 @@ class PostVersions(TypedDict):
     branch: Id
     deleted: bool
     hidden_by: NotRequired[Id]
-    versions: Annotated[list[PostVersion], Meta(description="The original is the first of the first window.")]
-    previous: Annotated[
-        Id | None, Meta(description="The `before` of the window before this one. Null: there is none.")
-    ]
+    versions: Annotated[list[PostVersion], means("The original is the first of the first window.")]
+    previous: Annotated[Id | None, means("The `before` of the window before this one. Null: there is none.")]
 
 
 class Thread(TypedDict):
     """A post and the replies that state to be of its thread, in canonical order."""
 
-    first: Annotated[Id, Meta(description="The first post, which may be absent.")]
+    first: Annotated[Id, means("The first post, which may be absent.")]
     branch: Id
-    items: Annotated[list[TimelineItem], Meta(description="The first post is the first of the first window.")]
-    next: Annotated[Id | None, Meta(description="The `after` of the next window. Null: there is none.")]
+    items: Annotated[list[TimelineItem], means("The first post is the first of the first window.")]
+    next: Annotated[Id | None, means("The `after` of the next window. Null: there is none.")]

@@ -2,20 +2,18 @@
 
 from typing import Annotated, NotRequired, TypedDict
 
-from msgspec import Meta
-
-from ravel.types.values import Count, HeldPermission, Id, PersonText, one_of
+from ravel.types.values import Count, HeldPermission, Id, PersonText, means, one_of
 
 
 class QuorumView(TypedDict):
     """A quorum in force."""
 
-    quorum: Annotated[Id, Meta(description="The id of its commit.")]
+    quorum: Annotated[Id, means("The id of its commit.")]
     author: Id
     author_name: PersonText
     threshold: Count
     signers: list[Id]
-    signer_names: Annotated[list[PersonText], Meta(description="In the same order.")]
+    signer_names: Annotated[list[PersonText], means("In the same order.")]
     removals: bool
 
 
@@ -23,28 +21,24 @@ class ProposalSubject(TypedDict):
     """Subject of a proposal."""
 
     kind: Annotated[str, one_of("checkpoint", "removal", description="What is proposed.")]
-    user: NotRequired[Annotated[Id, Meta(description="Of a removal: the member.")]]
-    user_name: NotRequired[
-        Annotated[PersonText, Meta(description="Of a removal: what the member is called.")]
-    ]
+    user: NotRequired[Annotated[Id, means("Of a removal: the member.")]]
+    user_name: NotRequired[Annotated[PersonText, means("Of a removal: what the member is called.")]]
     keeps: NotRequired[
-        Annotated[
-            HeldPermission | None, Meta(description="Of a removal: what the member keeps. Null: nothing.")
-        ]
+        Annotated[HeldPermission | None, means("Of a removal: what the member keeps. Null: nothing.")]
     ]
-    branch: NotRequired[Annotated[Id, Meta(description="Of a checkpoint: the branch.")]]
-    commits: NotRequired[Annotated[list[Id], Meta(description="Of a checkpoint: the heads that it covers.")]]
+    branch: NotRequired[Annotated[Id, means("Of a checkpoint: the branch.")]]
+    commits: NotRequired[Annotated[list[Id], means("Of a checkpoint: the heads that it covers.")]]
 
 
 class ProposalView(ProposalSubject):
     """A proposal and how far it has come."""
 
-    proposal: Annotated[Id, Meta(description="The id of its commit.")]
+    proposal: Annotated[Id, means("The id of its commit.")]
     author: Id
     author_name: PersonText
     approved_by: list[Id]
-    approved_by_names: Annotated[list[PersonText], Meta(description="In the same order.")]
-    missing: Annotated[int, Meta(ge=0, description="How many approvals are missing.")]
+    approved_by_names: Annotated[list[PersonText], means("In the same order.")]
+    missing: Annotated[int, means("How many approvals are missing.", ge=0)]
     state: Annotated[
         str, one_of("open", "approved", "done", "void", description="How far the proposal has come.")
     ]
@@ -53,8 +47,8 @@ class ProposalView(ProposalSubject):
 class QuorumState(TypedDict):
     """The quorums of a repo."""
 
-    quorums: Annotated[list[QuorumView], Meta(description="Quorums in force.")]
-    proposals: Annotated[list[ProposalView], Meta(description="The latest 100, the newest first.")]
+    quorums: Annotated[list[QuorumView], means("Quorums in force.")]
+    proposals: Annotated[list[ProposalView], means("The latest 100, the newest first.")]
 
 
 class Proposal(TypedDict):
@@ -62,4 +56,4 @@ class Proposal(TypedDict):
 
     proposal: Id
     repo: Id
-    checkpoint: Annotated[Id | None, Meta(description="The checkpoint's commit, once it is made.")]
+    checkpoint: Annotated[Id | None, means("The checkpoint's commit, once it is made.")]

@@ -2,9 +2,7 @@
 
 from typing import Annotated, TypedDict
 
-from msgspec import Meta
-
-from ravel.types.values import ByteCount, Count, Id, LinkReach, UnixSeconds
+from ravel.types.values import ByteCount, Count, Id, LinkReach, UnixSeconds, means
 
 
 class AccountLink(TypedDict):
@@ -12,9 +10,9 @@ class AccountLink(TypedDict):
 
     name: str
     quota: ByteCount
-    link: Annotated[str, Meta(description="A secret: who uses it first has the account.")]
+    link: Annotated[str, means("A secret: who uses it first has the account.")]
     expires_at: UnixSeconds
-    addresses: Annotated[list[str], Meta(description="Addresses (`host:port`) that the link names.")]
+    addresses: Annotated[list[str], means("Addresses (`host:port`) that the link names.")]
     reach: LinkReach
 
 
@@ -25,18 +23,18 @@ class RelayAccount(TypedDict):
     quota: ByteCount
     used: ByteCount
     nodes: list[Id]
-    connected: Annotated[Count, Meta(description="Its nodes that are connected.")]
-    circuits: Annotated[Count, Meta(description="Circuits that its nodes asked for, and that are open.")]
-    circuit_bytes: Annotated[int, Meta(ge=0, description="Bytes of its nodes' circuits in their day.")]
-    links: Annotated[Count, Meta(description="Links that wait to be used.")]
+    connected: Annotated[Count, means("Its nodes that are connected.")]
+    circuits: Annotated[Count, means("Circuits that its nodes asked for, and that are open.")]
+    circuit_bytes: Annotated[int, means("Bytes of its nodes' circuits in their day.", ge=0)]
+    links: Annotated[Count, means("Links that wait to be used.")]
     created_at: UnixSeconds
 
 
 class RelayAccountList(TypedDict):
     """The accounts of this relay."""
 
-    accounts: Annotated[list[RelayAccount], Meta(description="By name.")]
-    takes_strangers: Annotated[bool, Meta(description="Nodes without an account may add topics, too.")]
+    accounts: Annotated[list[RelayAccount], means("By name.")]
+    takes_strangers: Annotated[bool, means("Nodes without an account may add topics, too.")]
 
 
 class JoinedRelay(TypedDict):

@@ -2,10 +2,8 @@
 
 from typing import Annotated, NotRequired, TypedDict
 
-from msgspec import Meta
-
 from ravel.types.peers import CalledPeer
-from ravel.types.values import Count, Id, PersonText, SyncProgress, one_of
+from ravel.types.values import Count, Id, PersonText, SyncProgress, means, one_of
 
 
 class NamedPeer(CalledPeer):
@@ -32,34 +30,22 @@ class StandingPart(TypedDict):
     ]  # fmt: skip
     count: NotRequired[
         Annotated[
-            int,
-            Meta(
-                ge=0, description="Count of what the code names; of `in_sync`: of peers beside those named."
-            ),
+            int, means("Count of what the code names; of `in_sync`: of peers beside those named.", ge=0)
         ]
     ]
-    least: NotRequired[Annotated[bool, Meta(description="There may be more than are counted.")]]
-    at: NotRequired[Annotated[int | None, Meta(description="Unix seconds. Null: not known.")]]
+    least: NotRequired[Annotated[bool, means("There may be more than are counted.")]]
+    at: NotRequired[Annotated[int | None, means("Unix seconds. Null: not known.")]]
     peers: NotRequired[list[NamedPeer]]
     people: NotRequired[
-        Annotated[
-            list[str],
-            Meta(description="Names of members who can help, were asked, or signed something false."),
-        ]
+        Annotated[list[str], means("Names of members who can help, were asked, or signed something false.")]
     ]
     reason: NotRequired[
-        Annotated[
-            str, Meta(description="A code or words that people read; of `ask_waiting`: the code to compare.")
-        ]
+        Annotated[str, means("A code or words that people read; of `ask_waiting`: the code to compare.")]
     ]
-    foreign: NotRequired[
-        Annotated[int, Meta(ge=0, description="Number of these peers with another version of Ravel.")]
-    ]
-    rate: NotRequired[Annotated[int, Meta(ge=0, description="Commits a second.")]]
+    foreign: NotRequired[Annotated[int, means("Number of these peers with another version of Ravel.", ge=0)]]
+    rate: NotRequired[Annotated[int, means("Commits a second.", ge=0)]]
     seconds: NotRequired[
-        Annotated[
-            int, Meta(ge=0, description="Seconds left; of `behind_quiet`: for how long nothing has come.")
-        ]
+        Annotated[int, means("Seconds left; of `behind_quiet`: for how long nothing has come.", ge=0)]
     ]
 
 
@@ -75,81 +61,79 @@ class RepoStanding(TypedDict):
                 "peer is connected. `not_shared`: none that is connected follows it. `cut_off`: members have secrets that "
                 "this node will not get. `former`: no member any more. `waiting`: for secrets that a member hands over, for "
                 "commits that come before others here, or for own ones that may be absent (`uncertain`)."
-            ),
-        ),
+            )
+        )
     ]  # fmt: skip
     parts: Annotated[
         list[StandingPart],
-        Meta(description="Parts to show, in this order. Clients ignore a part whose code they do not know."),
+        means("Parts to show, in this order. Clients ignore a part whose code they do not know."),
     ]
-    in_sync_with: Annotated[list[Id], Meta(description="Connected peers that hold the same.")]
+    in_sync_with: Annotated[list[Id], means("Connected peers that hold the same.")]
     since: Annotated[
-        int | None, Meta(description="Unix seconds since when the first of them does, as far as was looked.")
+        int | None, means("Unix seconds since when the first of them does, as far as was looked.")
     ]
     behind: Annotated[
         int,
-        Meta(
-            ge=0,
-            description="Commits that a connected peer states to have and this node has not; of one that sends none for ten "
+        means(
+            "Commits that a connected peer states to have and this node has not; of one that sends none for ten "
             "minutes they do not count.",
+            ge=0,
         ),
     ]
     progress: Annotated[
         SyncProgress | None,
-        Meta(description="Of the fastest transfer from a peer, else of one to a peer. Null: there is none."),
+        means("Of the fastest transfer from a peer, else of one to a peer. Null: there is none."),
     ]
     unheld: Annotated[
-        int | None,
-        Meta(description="Own commits that no other node is known to hold. Null: nothing is known of it."),
+        int | None, means("Own commits that no other node is known to hold. Null: nothing is known of it.")
     ]
-    unread: Annotated[Count, Meta(description="Commits of formats that this Ravel does not know, nor shows.")]
-    damaged: Annotated[Count, Meta(description="Commits whose content is damaged here, and asked of peers.")]
+    unread: Annotated[Count, means("Commits of formats that this Ravel does not know, nor shows.")]
+    damaged: Annotated[Count, means("Commits whose content is damaged here, and asked of peers.")]
     guests: Annotated[
         int,
-        Meta(
+        means(
+            "At least so many connected peers follow it and are neither relays nor members'. A member has one.",
             ge=0,
-            description="At least so many connected peers follow it and are neither relays nor members'. A member has one.",
         ),
     ]
     uncertain: Annotated[
         str,
-        Meta(
-            description="Why own commits may be absent here: nothing is written until a peer was compared. Empty: none are."
+        means(
+            "Why own commits may be absent here: nothing is written until a peer was compared. Empty: none are."
         ),
     ]
     own_forks: Annotated[
-        int,
-        Meta(ge=0, description="Places of this user's feeds that were used more than once, in all branches."),
+        int, means("Places of this user's feeds that were used more than once, in all branches.", ge=0)
     ]
     unfetched_files: Annotated[
         int,
-        Meta(
-            ge=0,
-            description="Own files whose content no peer has fetched whole from this node, and no relay has said to keep. "
+        means(
+            "Own files whose content no peer has fetched whole from this node, and no relay has said to keep. "
             "Of one branch the latest 1,000 that no peer has fetched are looked at.",
+            ge=0,
         ),
     ]
     held_at: Annotated[
         int | None,
-        Meta(
-            description="Unix seconds when another node was last seen to hold all commits that were here. Null: none was."
+        means(
+            "Unix seconds when another node was last seen to hold all commits that were here. Null: none was."
         ),
     ]
     behind_since: Annotated[
         int | None,
-        Meta(
-            description="Unix seconds since when it is known here that members write with secrets that are not here. "
+        means(
+            "Unix seconds since when it is known here that members write with secrets that are not here. "
             "Null: they are here, or nothing is known of it."
         ),
     ]
-    waiting: Annotated[int, Meta(ge=0, description="Commits that wait here for earlier ones, or for a key.")]
+    waiting: Annotated[int, means("Commits that wait here for earlier ones, or for a key.", ge=0)]
     epoch_due: Annotated[
-        bool, Meta(description="Members start new secrets before they write on: who may read has changed.")
+        bool, means("Members start new secrets before they write on: who may read has changed.")
     ]
     helpers: Annotated[
         list[str],
-        Meta(
-            description="What members are called who can start the secrets that are due, else who have what is absent here; "
+        means(
+            "What members are called who can start the secrets that are due, else who have what is absent here; "
             "8 at most."
         ),
     ]
@@ -167,26 +151,21 @@ class RepoView(TypedDict):
             description=(
                 "What this user may do; `former`: was a member; `joining`: no peer has answered yet, or the user has "
                 "asked to join; `damaged`: the membership cannot be computed."
-            ),
-        ),
+            )
+        )
     ]  # fmt: skip
     whole: Annotated[
         bool,
-        Meta(
-            description="False: this node follows single branches of it, and knows neither its members nor its name."
-        ),
+        means("False: this node follows single branches of it, and knows neither its members nor its name."),
     ]
     branches: Count
     commits: Count
     requests: Annotated[
-        int, Meta(ge=0, description="How many users ask to be let in, and wait for an answer of this user.")
+        int, means("How many users ask to be let in, and wait for an answer of this user.", ge=0)
     ]
-    offers: Annotated[int, Meta(ge=0, description="How many offers wait for an answer of this user.")]
+    offers: Annotated[int, means("How many offers wait for an answer of this user.", ge=0)]
     revision: Annotated[
-        int,
-        Meta(
-            ge=0, description="Another one after each change of what is stored of the repo and its branches."
-        ),
+        int, means("Another one after each change of what is stored of the repo and its branches.", ge=0)
     ]
     standing: RepoStanding
 
@@ -195,12 +174,10 @@ class RepoList(TypedDict):
     """The repos of this node."""
 
     repos: list[RepoView]
-    gone: Annotated[list[Id], Meta(description="Repos that are no longer there, where `complete` is false.")]
-    cursor: Annotated[
-        str, Meta(description="Of this moment: names it in `since` to get what has changed after it.")
-    ]
+    gone: Annotated[list[Id], means("Repos that are no longer there, where `complete` is false.")]
+    cursor: Annotated[str, means("Of this moment: names it in `since` to get what has changed after it.")]
     complete: Annotated[
-        bool, Meta(description="True: these are all repos. False: those that have changed since the cursor.")
+        bool, means("True: these are all repos. False: those that have changed since the cursor.")
     ]
 
 
@@ -208,7 +185,7 @@ class ForkedBranch(TypedDict):
     """A branch of a fork."""
 
     branch: Id
-    carried: Annotated[int, Meta(ge=0, description="Count of commits that were written again.")]
+    carried: Annotated[int, means("Count of commits that were written again.", ge=0)]
 
 
 class RepoFork(TypedDict):
@@ -217,7 +194,7 @@ class RepoFork(TypedDict):
     repo: Id
     name: str
     branches: list[ForkedBranch]
-    files_left: Annotated[list[str], Meta(description="Names of files that were not carried.")]
+    files_left: Annotated[list[str], means("Names of files that were not carried.")]
 
 
 class EpochView(TypedDict):
@@ -226,19 +203,19 @@ class EpochView(TypedDict):
     epoch: Id
     author: Id
     author_name: PersonText
-    follows: Annotated[list[Id], Meta(description="The epochs that it replaces.")]
-    readers: Annotated[int, Meta(ge=0, description="The number of members who got its key in its init.")]
+    follows: Annotated[list[Id], means("The epochs that it replaces.")]
+    readers: Annotated[int, means("The number of members who got its key in its init.", ge=0)]
     counts: bool
-    tip: Annotated[bool, Meta(description="No epoch follows it.")]
-    clean: Annotated[bool, Meta(description="True if members may write in it, since only members read it.")]
-    open: Annotated[bool, Meta(description="This node has its secrets.")]
-    current: Annotated[bool, Meta(description="This node writes in it.")]
+    tip: Annotated[bool, means("No epoch follows it.")]
+    clean: Annotated[bool, means("True if members may write in it, since only members read it.")]
+    open: Annotated[bool, means("This node has its secrets.")]
+    current: Annotated[bool, means("This node writes in it.")]
 
 
 class EpochList(TypedDict):
     """The epochs of a repo."""
 
-    epochs: Annotated[list[EpochView], Meta(description="Causes first.")]
+    epochs: Annotated[list[EpochView], means("Causes first.")]
 
 
 class NewEpoch(TypedDict):

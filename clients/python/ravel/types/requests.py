@@ -2,9 +2,7 @@
 
 from typing import Annotated, TypedDict
 
-from msgspec import Meta
-
-from ravel.types.values import Count, HeldPermission, Id, LinkReach, PersonText, UnixSeconds, one_of
+from ravel.types.values import Count, HeldPermission, Id, LinkReach, PersonText, UnixSeconds, means, one_of
 
 RequestStatus = Annotated[
     str,
@@ -33,18 +31,17 @@ AskStatus = Annotated[
     ),
 ]
 Code = Annotated[
-    str,
-    Meta(description="Six words. Both sides see the same ones unless somebody asks in the name of another."),
+    str, means("Six words. Both sides see the same ones unless somebody asks in the name of another.")
 ]
 
 
 class AskLinkMade(TypedDict):
     """A new link that asks."""
 
-    link: Annotated[str, Meta(description="The link. It has no secret of the repo.")]
-    lobby: Annotated[Id, Meta(description="By which the link is known afterwards.")]
+    link: Annotated[str, means("The link. It has no secret of the repo.")]
+    lobby: Annotated[Id, means("By which the link is known afterwards.")]
     expires_at: UnixSeconds
-    addresses: Annotated[list[str], Meta(description="Addresses (`host:port`) that the link names.")]
+    addresses: Annotated[list[str], means("Addresses (`host:port`) that the link names.")]
     reach: LinkReach
 
 
@@ -56,28 +53,28 @@ class AskLinkView(TypedDict):
     author_name: PersonText
     permission: HeldPermission
     expires_at: UnixSeconds
-    here: Annotated[bool, Meta(description="This node takes requests by it.")]
+    here: Annotated[bool, means("This node takes requests by it.")]
     requests: Count
     closed: bool
-    full: Annotated[bool, Meta(description="It has taken as much as a link may: make another one.")]
+    full: Annotated[bool, means("It has taken as much as a link may: make another one.")]
 
 
 class AskLinkList(TypedDict):
     """The links that ask of a repo."""
 
-    links: Annotated[list[AskLinkView], Meta(description="The latest first.")]
+    links: Annotated[list[AskLinkView], means("The latest first.")]
 
 
 class RequestView(TypedDict):
     """A request to be let into a repo."""
 
-    request: Annotated[Id, Meta(description="The id of its commit.")]
+    request: Annotated[Id, means("The id of its commit.")]
     repo: Id
     repo_name: str
-    lobby: Annotated[Id, Meta(description="The link by which the user asked.")]
+    lobby: Annotated[Id, means("The link by which the user asked.")]
     user: Id
-    name: Annotated[PersonText, Meta(description="This user's name for the user, else what the user states.")]
-    looks_alike: Annotated[bool, Meta(description="A member of the repo has a name that looks like it.")]
+    name: Annotated[PersonText, means("This user's name for the user, else what the user states.")]
+    looks_alike: Annotated[bool, means("A member of the repo has a name that looks like it.")]
     permission: HeldPermission
     code: Code
     asked_at: UnixSeconds
@@ -91,17 +88,17 @@ class AskView(TypedDict):
     repo: Id
     repo_name: str
     lobby: Id
-    admin: Annotated[Id, Meta(description="Who made the link.")]
+    admin: Annotated[Id, means("Who made the link.")]
     admin_name: PersonText
     permission: HeldPermission
     code: Code
     expires_at: UnixSeconds
     status: AskStatus
-    reason: Annotated[str, Meta(description="Why the link lets this user ask nothing; else empty.")]
+    reason: Annotated[str, means("Why the link lets this user ask nothing; else empty.")]
 
 
 class RequestList(TypedDict):
     """Requests to be let into repos."""
 
-    requests: Annotated[list[RequestView], Meta(description="To repos whose admin this user is.")]
-    made: Annotated[list[AskView], Meta(description="By this user. Empty where one repo's are listed.")]
+    requests: Annotated[list[RequestView], means("To repos whose admin this user is.")]
+    made: Annotated[list[AskView], means("By this user. Empty where one repo's are listed.")]

@@ -5,7 +5,7 @@ from typing import Annotated, NotRequired, TypedDict
 from msgspec import Meta
 
 from ravel.types.commits import AuthorFields, Mention, Origin
-from ravel.types.values import Id, one_of
+from ravel.types.values import Id, means, one_of
 
 
 class SearchIndexView(TypedDict):
@@ -17,11 +17,9 @@ class SearchIndexView(TypedDict):
     ]
     texts_due: Annotated[
         int,
-        Meta(
+        means(
+            "Texts that are to be read anew. They are found by what they said when they were read last, or not at all.",
             ge=0,
-            description=(
-                "Texts that are to be read anew. They are found by what they said when they were read last, or not at all."
-            ),
         ),
     ]
 
@@ -29,10 +27,8 @@ class SearchIndexView(TypedDict):
 class TextRoot(TypedDict):
     """One of the texts that a branch has."""
 
-    root: Annotated[
-        str, Meta(description="The name of its root type: the `root` of `GET /branches/{branch}/text`.")
-    ]
-    title: Annotated[str, Meta(description="As the page calls it; empty: it has none.")]
+    root: Annotated[str, means("The name of its root type: the `root` of `GET /branches/{branch}/text`.")]
+    title: Annotated[str, means("As the page calls it; empty: it has none.")]
 
 
 class SearchHit(AuthorFields):
@@ -43,24 +39,21 @@ class SearchHit(AuthorFields):
     branch: Id
     branch_name: str
     commit: Id
-    kind: Annotated[
-        str, Meta(description="The kind of the body: `post`, `imported`, `files`; `text`: see `texts`.")
-    ]
-    time: Annotated[int, Meta(description="Unix seconds, as the author states them.")]
+    kind: Annotated[str, means("The kind of the body: `post`, `imported`, `files`; `text`: see `texts`.")]
+    time: Annotated[int, means("Unix seconds, as the author states them.")]
     text: Annotated[
-        str | None,
-        Meta(description="At most 300 characters of the text as it is shown now, around the first word."),
+        str | None, means("At most 300 characters of the text as it is shown now, around the first word.")
     ]
-    files: Annotated[list[str], Meta(description="Names that fit, of the files that it adds.")]
+    files: Annotated[list[str], means("Names that fit, of the files that it adds.")]
     texts: NotRequired[
-        Annotated[list[TextRoot], Meta(description="Of a text: those of the branch that fit, one at least.")]
+        Annotated[list[TextRoot], means("Of a text: those of the branch that fit, one at least.")]
     ]
-    imported_author: NotRequired[Annotated[str, Meta(description="Of an imported commit: its author there.")]]
+    imported_author: NotRequired[Annotated[str, means("Of an imported commit: its author there.")]]
     origin: NotRequired[
-        Annotated[Origin, Meta(description="Of a commit that a merge wrote again: whose it is, and where.")]
+        Annotated[Origin, means("Of a commit that a merge wrote again: whose it is, and where.")]
     ]
-    edited_at: NotRequired[Annotated[int, Meta(description="Unix seconds of the last edit.")]]
-    mentions: NotRequired[Annotated[list[Mention], Meta(description="Users that the whole text names.")]]
+    edited_at: NotRequired[Annotated[int, means("Unix seconds of the last edit.")]]
+    mentions: NotRequired[Annotated[list[Mention], means("Users that the whole text names.")]]
 
 
 class NameHit(TypedDict):
@@ -70,29 +63,25 @@ class NameHit(TypedDict):
     name: str
     repo: Id
     repo_name: str
-    branch: Annotated[Id, Meta(description="The branch; of a tag that of its commit.")]
-    commit: NotRequired[Annotated[Id, Meta(description="Of a tag: its commit.")]]
+    branch: Annotated[Id, means("The branch; of a tag that of its commit.")]
+    commit: NotRequired[Annotated[Id, means("Of a tag: its commit.")]]
 
 
 class SearchResult(TypedDict):
     """Result of a search."""
 
-    hits: Annotated[
-        list[SearchHit], Meta(description="The latest first, by the time at which they are shown.")
-    ]
+    hits: Annotated[list[SearchHit], means("The latest first, by the time at which they are shown.")]
     names: Annotated[
         list[NameHit],
-        Meta(
-            description="At most 20, found in 0.25 s. Of the first window alone, and where no author and no time is given."
+        means(
+            "At most 20, found in 0.25 s. Of the first window alone, and where no author and no time is given."
         ),
     ]
     next: Annotated[
         str | None,
-        Meta(
-            description=(
-                "The `after` of the next window. Null: all was looked at. A window may have fewer hits than `limit`, or "
-                "none, where a search takes long."
-            )
+        means(
+            "The `after` of the next window. Null: all was looked at. A window may have fewer hits than `limit`, or "
+            "none, where a search takes long."
         ),
     ]
     index: SearchIndexView

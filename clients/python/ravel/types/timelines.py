@@ -2,12 +2,10 @@
 
 from typing import Annotated, NotRequired, TypedDict
 
-from msgspec import Meta
-
 from ravel.types.commits import CommitItem, EditItem, Place, Rank, StateItem, TimelineItem
-from ravel.types.values import Count, Id, PersonText, UnixSeconds, one_of
+from ravel.types.values import Count, Id, PersonText, UnixSeconds, means, one_of
 
-Cursor = Annotated[str, Meta(description="A cursor of the branch's edits.")]
+Cursor = Annotated[str, means("A cursor of the branch's edits.")]
 
 
 class ArrivingCommits(TypedDict):
@@ -15,37 +13,32 @@ class ArrivingCommits(TypedDict):
 
     items: Annotated[
         list[CommitItem],
-        Meta(
-            description="In canonical order, edits and deletions applied: those that owners, admins or own devices confirm."
+        means(
+            "In canonical order, edits and deletions applied: those that owners, admins or own devices confirm."
         ),
     ]
-    earlier: Annotated[int, Meta(ge=0, description="Commits before them that are on their way, at least.")]
-    waiting: Annotated[
-        int, Meta(ge=0, description="Further commits. No trusted member has confirmed them so far.")
-    ]
+    earlier: Annotated[int, means("Commits before them that are on their way, at least.", ge=0)]
+    waiting: Annotated[int, means("Further commits. No trusted member has confirmed them so far.", ge=0)]
 
 
 class TimelineWindow(TypedDict):
     """A window of a timeline."""
 
     items: list[TimelineItem]
-    total: Annotated[int, Meta(ge=0, description="Commits of the whole timeline.")]
+    total: Annotated[int, means("Commits of the whole timeline.", ge=0)]
     next: Annotated[
-        int | str | None,
-        Meta(description="The `after_position`, or `after`, of the next window. Null: there is none."),
+        int | str | None, means("The `after_position`, or `after`, of the next window. Null: there is none.")
     ]
     previous: Annotated[
         int | str | None,
-        Meta(description="The `before_position`, or `before`, of the window before. Null: there is none."),
+        means("The `before_position`, or `before`, of the window before. Null: there is none."),
     ]
-    cursor: NotRequired[
-        Annotated[str, Meta(description="In canonical order: edits after it change this window.")]
-    ]
+    cursor: NotRequired[Annotated[str, means("In canonical order: edits after it change this window.")]]
     arriving: NotRequired[
         Annotated[
             ArrivingCommits,
-            Meta(
-                description="Newest commits of the branch while its past is on its way. Only the last window has them."
+            means(
+                "Newest commits of the branch while its past is on its way. Only the last window has them."
             ),
         ]
     ]
@@ -54,16 +47,14 @@ class TimelineWindow(TypedDict):
 class EditView(TypedDict):
     """An edit of a timeline."""
 
-    cursor: Annotated[str, Meta(description="Where to continue after this edit.")]
+    cursor: Annotated[str, means("Where to continue after this edit.")]
     edit: Annotated[str, one_of("insert", "move", "remove", description="What happens to the commit.")]
     commit: Id
-    place: Annotated[Place, Meta(description="Where it stands now; of a remove, where it stood.")]
-    item: NotRequired[Annotated[EditItem, Meta(description="Of an insert: the commit.")]]
-    position: NotRequired[
-        Annotated[int | None, Meta(description="Its position after the edit. Null: it was removed.")]
-    ]
+    place: Annotated[Place, means("Where it stands now; of a remove, where it stood.")]
+    item: NotRequired[Annotated[EditItem, means("Of an insert: the commit.")]]
+    position: NotRequired[Annotated[int | None, means("Its position after the edit. Null: it was removed.")]]
     position_before: NotRequired[
-        Annotated[int | None, Meta(description="Its position before the edit. Null: it was inserted.")]
+        Annotated[int | None, means("Its position before the edit. Null: it was inserted.")]
     ]
 
 
@@ -72,10 +63,10 @@ class EditWindow(TypedDict):
 
     branch: Id
     edits: list[EditView]
-    reset: Annotated[bool, Meta(description="Forget what was known before this window.")]
-    cursor: Annotated[Cursor, Meta(description="Where to continue.")]
-    more: Annotated[bool, Meta(description="There are further edits now.")]
-    last: Annotated[Cursor, Meta(description="The cursor of now.")]
+    reset: Annotated[bool, means("Forget what was known before this window.")]
+    cursor: Annotated[Cursor, means("Where to continue.")]
+    more: Annotated[bool, means("There are further edits now.")]
+    last: Annotated[Cursor, means("The cursor of now.")]
 
 
 class ResetEvent(TypedDict):
@@ -91,9 +82,9 @@ class ClosingEvent(TypedDict):
 class TimelineDigest(TypedDict):
     """The digest of a timeline."""
 
-    digest: Annotated[str, Meta(description="Equal on two nodes exactly if they show the same timeline.")]
+    digest: Annotated[str, means("Equal on two nodes exactly if they show the same timeline.")]
     commits: Count
-    heads: Annotated[list[Id], Meta(description="At most 128.")]
+    heads: Annotated[list[Id], means("At most 128.")]
     head_count: Count
 
 
@@ -102,7 +93,7 @@ class BranchState(TypedDict):
 
     branch: Id
     items: list[StateItem]
-    total: Annotated[int, Meta(ge=0, description="Commits of the whole state.")]
+    total: Annotated[int, means("Commits of the whole state.", ge=0)]
 
 
 class PastCommits(TypedDict):
@@ -118,8 +109,8 @@ class FeedView(TypedDict):
     author: Id
     author_name: PersonText
     commits: Count
-    last: Annotated[int, Meta(ge=0, description="The highest sequence number.")]
-    forks: Annotated[int, Meta(ge=0, description="How many places of the feed were used more than once.")]
+    last: Annotated[int, means("The highest sequence number.", ge=0)]
+    forks: Annotated[int, means("How many places of the feed were used more than once.", ge=0)]
 
 
 class FeedForkView(TypedDict):
@@ -128,7 +119,7 @@ class FeedForkView(TypedDict):
     author: Id
     author_name: PersonText
     sequence: Count
-    commits: Annotated[list[Id], Meta(description="At most 16.")]
+    commits: Annotated[list[Id], means("At most 16.")]
     commit_count: Count
 
 
@@ -137,7 +128,7 @@ class FeedCheck(TypedDict):
 
     branch: Id
     feeds: list[FeedView]
-    forks: Annotated[list[FeedForkView], Meta(description="The first 100.")]
+    forks: Annotated[list[FeedForkView], means("The first 100.")]
     fork_count: Count
 
 
@@ -146,17 +137,17 @@ class TangleCommit(TypedDict):
 
     commit: Id
     rank: Rank
-    previous: Annotated[list[Id], Meta(description="What it follows in this tangle.")]
+    previous: Annotated[list[Id], means("What it follows in this tangle.")]
     author: Id
     author_name: PersonText
-    body: Annotated[str, Meta(description="The kind of its body.")]
+    body: Annotated[str, means("The kind of its body.")]
     time: UnixSeconds
     void: bool
     tip: bool
-    branch: Annotated[bool, Meta(description="More than one commit follows it.")]
-    merge: Annotated[bool, Meta(description="It follows more than one commit.")]
-    source: NotRequired[Annotated[str, Meta(description="Of an imported commit: its id there.")]]
-    imported_author: NotRequired[Annotated[str, Meta(description="Of an imported commit: its author there.")]]
+    branch: Annotated[bool, means("More than one commit follows it.")]
+    merge: Annotated[bool, means("It follows more than one commit.")]
+    source: NotRequired[Annotated[str, means("Of an imported commit: its id there.")]]
+    imported_author: NotRequired[Annotated[str, means("Of an imported commit: its author there.")]]
 
 
 class TangleView(TypedDict):
@@ -164,6 +155,6 @@ class TangleView(TypedDict):
 
     kind: str
     root: Id
-    count: Annotated[int, Meta(ge=0, description="Commits of the whole tangle.")]
+    count: Annotated[int, means("Commits of the whole tangle.", ge=0)]
     tips: list[Id]
-    commits: Annotated[list[TangleCommit], Meta(description="The last ones, in canonical order.")]
+    commits: Annotated[list[TangleCommit], means("The last ones, in canonical order.")]

@@ -2,17 +2,15 @@
 
 from typing import Annotated, TypedDict
 
-from msgspec import Meta
-
 from ravel.types.made import MadeThing
-from ravel.types.values import Action, Id, UnixSeconds, one_of
+from ravel.types.values import Action, Id, UnixSeconds, means, one_of
 
 
 class TokenRepo(TypedDict):
     """A repo that a token is for."""
 
     repo: Id
-    name: Annotated[str | None, Meta(description="Null: it is not on this node any more.")]
+    name: Annotated[str | None, means("Null: it is not on this node any more.")]
 
 
 class TokenBranch(TypedDict):
@@ -20,7 +18,7 @@ class TokenBranch(TypedDict):
 
     branch: Id
     repo: Id
-    name: Annotated[str | None, Meta(description="Null: it is not on this node any more.")]
+    name: Annotated[str | None, means("Null: it is not on this node any more.")]
 
 
 class TokenView(TypedDict):
@@ -34,28 +32,27 @@ class TokenView(TypedDict):
             description=(
                 "`page`: of a web page that `ravel open` opened. `kept`: of such a browser that stays signed in. `browser`: "
                 "of a paired browser. `home`: the node's own, for the command."
-            ),
-        ),
+            )
+        )
     ]  # fmt: skip
     actions: list[Action]
-    repos: Annotated[list[TokenRepo], Meta(description="No repos and no branches: it is for all.")]
+    repos: Annotated[list[TokenRepo], means("No repos and no branches: it is for all.")]
     branches: list[TokenBranch]
-    origins: Annotated[list[str], Meta(description="Web origins whose pages may call with it.")]
-    created_at: Annotated[int | None, Meta(description="Unix seconds. Null: of the kind `home`.")]
-    expires_at: Annotated[int | None, Meta(description="Unix seconds. Null: never, of the kind `home`.")]
-    last_used_at: Annotated[int | None, Meta(description="Unix seconds. Null: never, or not known.")]
+    origins: Annotated[list[str], means("Web origins whose pages may call with it.")]
+    created_at: Annotated[int | None, means("Unix seconds. Null: of the kind `home`.")]
+    expires_at: Annotated[int | None, means("Unix seconds. Null: never, of the kind `home`.")]
+    last_used_at: Annotated[int | None, means("Unix seconds. Null: never, or not known.")]
     expired: bool
-    revoked: Annotated[bool, Meta(description="Revoked: kept for 30 days, with the list of what it made.")]
+    revoked: Annotated[bool, means("Revoked: kept for 30 days, with the list of what it made.")]
     made: Annotated[
-        list[MadeThing],
-        Meta(description="What its holder made, and what stays without the token; the latest first."),
+        list[MadeThing], means("What its holder made, and what stays without the token; the latest first.")
     ]
 
 
 class NewToken(TypedDict):
     """A token that was made."""
 
-    token: Annotated[str, Meta(description="The secret. The node keeps a hash, and cannot show it again.")]
+    token: Annotated[str, means("The secret. The node keeps a hash, and cannot show it again.")]
     name: str
     expires_at: UnixSeconds
 

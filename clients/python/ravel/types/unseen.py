@@ -2,18 +2,12 @@
 
 from typing import Annotated, TypedDict
 
-from msgspec import Meta
-
-from ravel.types.values import Count, Id, PersonText
+from ravel.types.values import Count, Id, PersonText, means
 
 _Unseen = Annotated[
-    int,
-    Meta(
-        ge=0,
-        description="Posts, files and imported commits of others, among the latest 1,000 commits.",
-    ),
+    int, means("Posts, files and imported commits of others, among the latest 1,000 commits.", ge=0)
 ]
-_More = Annotated[bool, Meta(description="More commits came since than were looked at.")]
+_More = Annotated[bool, means("More commits came since than were looked at.")]
 
 
 class MentioningCommit(TypedDict):
@@ -31,8 +25,8 @@ class UnseenBranch(TypedDict):
     repo: Id
     unseen: _Unseen
     more: _More
-    mentions: Annotated[Count, Meta(description="Of the newest 100 of them, those that mention the user.")]
-    latest_mention: Annotated[MentioningCommit | None, Meta(description="The newest of these.")]
+    mentions: Annotated[Count, means("Of the newest 100 of them, those that mention the user.")]
+    latest_mention: Annotated[MentioningCommit | None, means("The newest of these.")]
 
 
 class UnseenList(TypedDict):
@@ -48,8 +42,6 @@ class UnseenCommitList(TypedDict):
     unseen: _Unseen
     more: _More
     mentions: Count
-    commits: Annotated[list[Id], Meta(description="The new ones, the latest that came first.")]
-    visited: Annotated[
-        bool, Meta(description="False: the branch was never marked as seen, so all of it is new.")
-    ]
-    up_to: Annotated[int, Meta(description="For `PUT /branches/{branch}/seen`, once it was shown.")]
+    commits: Annotated[list[Id], means("The new ones, the latest that came first.")]
+    visited: Annotated[bool, means("False: the branch was never marked as seen, so all of it is new.")]
+    up_to: Annotated[int, means("For `PUT /branches/{branch}/seen`, once it was shown.")]

@@ -7,22 +7,25 @@ from msgspec import Meta
 _ID_TEXT_SIZE: Final = 52
 
 
+def means(description: str, *, ge: int | None = None) -> Meta:
+    """Return the annotation that says what a field means, and what a number is at least."""
+    return Meta(description=description, ge=ge)
+
+
 Id = Annotated[
     str, Meta(min_length=_ID_TEXT_SIZE, max_length=_ID_TEXT_SIZE, description="32 bytes as 52 characters.")
 ]
 """An id or a public key as text."""
 PersonText = Annotated[
     str,
-    Meta(
-        description=(
-            "Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the "
-            "beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing."
-        )
+    means(
+        "Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the "
+        "beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing."
     ),
 ]
 """What to show for a user."""
-UnixSeconds = Annotated[int, Meta(description="Unix seconds.")]
-ByteCount = Annotated[int, Meta(ge=0, description="Bytes.")]
+UnixSeconds = Annotated[int, means("Unix seconds.")]
+ByteCount = Annotated[int, means("Bytes.", ge=0)]
 Count = Annotated[int, Meta(ge=0)]
 Action = Literal["read", "write", "manage", "admin", "node", "metrics"]
 
@@ -38,9 +41,7 @@ class ErrorDetail(TypedDict):
 def one_of(*values: str, description: str) -> Meta:
     """Return the annotation of a text that is one of a few."""
     return Meta(
-        description=description,
-        pattern=f"^({'|'.join(values)})$",
-        extra_json_schema={"enum": list(values)},
+        description=description, pattern=f"^({'|'.join(values)})$", extra_json_schema={"enum": list(values)}
     )
 
 
@@ -63,26 +64,26 @@ class SyncProgress(TypedDict):
     ]
     done: Annotated[
         int,
-        Meta(
-            ge=0,
-            description="`receiving`: commits that are here. `sending`: of those, the ones that the peer has confirmed or "
+        means(
+            "`receiving`: commits that are here. `sending`: of those, the ones that the peer has confirmed or "
             "had before. After a cut it goes on from there.",
+            ge=0,
         ),
     ]
     total: Annotated[
         int | None,
-        Meta(
-            description="`sending`: commits that are here. `receiving`: those, and what the peer states to have beyond "
-            "them. It is at least that much, and grows while others write. Null: the peer states more than is believed.",
+        means(
+            "`sending`: commits that are here. `receiving`: those, and what the peer states to have beyond "
+            "them. It is at least that much, and grows while others write. Null: the peer states more than is believed."
         ),
     ]
     rate: Annotated[
         int | None,
-        Meta(
-            description="Commits in a second, of the last seconds, rounded up. 0: none comes any more. Null: not known yet.",
+        means(
+            "Commits in a second, of the last seconds, rounded up. 0: none comes any more. Null: not known yet."
         ),
     ]
-    seconds_left: Annotated[int | None, Meta(description="If it goes on at that rate. Null: nothing tells.")]
+    seconds_left: Annotated[int | None, means("If it goes on at that rate. Null: nothing tells.")]
 
 
 class Empty(TypedDict):
@@ -110,6 +111,6 @@ LinkReach = Annotated[
 class Capability(TypedDict):
     """A read capability: a secret that does not expire."""
 
-    capability: Annotated[str, Meta(description="The link. Anyone who has it can read what it opens.")]
-    addresses: Annotated[list[str], Meta(description="Addresses (`host:port`) that the link names.")]
+    capability: Annotated[str, means("The link. Anyone who has it can read what it opens.")]
+    addresses: Annotated[list[str], means("Addresses (`host:port`) that the link names.")]
     reach: LinkReach
