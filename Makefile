@@ -105,7 +105,7 @@ histories: setup ## Judge all membership histories of five operations, and COUNT
 	RAVEL_HISTORIES=$(COUNT) $(VENV)/pytest -q --tier all tests/property/test_members.py
 	RAVEL_EPOCHS=$$(( $(COUNT) / 40 )) $(VENV)/pytest -q --tier all tests/property/test_epochs.py
 
-model: setup ## Run the model of members and epochs (SECONDS=120 for each of six parts, SEED=1)
+model: setup ## Run the model of members and epochs (SECONDS=120 for each of three parts, SEED=1)
 	@$(VENV)/python -m tests.model --seconds $(SECONDS) --seed $(SEED)
 
 promise: setup ## Play histories of whole nodes, and check what they promise each other (BUDGET=600, SEED=n: the first, MUTANTS=1: the table)

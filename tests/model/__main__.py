@@ -1,6 +1,6 @@
 """Run the model: `python -m tests.model [--part NAME] [--seconds N] [--seed N] [--deeper N] [--salt 0|1]`.
 
-Without arguments every part runs with fixed numbers of cases, in under two minutes. With `--seconds` each part runs as
+Without arguments every part runs with fixed numbers of cases, in half a minute. With `--seconds` each part runs as
 long as that, and further. It ends with 1 if the rules break the promise, or a weakened rule is not found.
 """
 
@@ -10,15 +10,11 @@ import sys
 import time
 from collections.abc import Callable
 
-from tests.model import seniority, studies, topics
 from tests.model.cases import HISTORIES, WORLDS, draw_world
-from tests.model.mutants import ARRIVAL, MEMBERS, MUTANTS, SMALL, UNNEEDED
+from tests.model.mutants import MUTANTS, SMALL, UNNEEDED
 from tests.model.promise import find_fault
-from tests.model.replicas import come_one_by_one
 from tests.model.search import Result, draw, run_history, search, tell
 from tests.model.switches import use
-from tests.model.views import view
-from tests.model.worlds import RELAY, World
 
 
 class Run:
@@ -39,23 +35,6 @@ class Run:
         return self.seconds / parts if self.seconds else 1e9
 
 
-def run_members(run: Run) -> None:
-    """Rules about members: histories with their outcome, random sets, and each weakened rule."""
-    use()
-    wrong = seniority.run_histories()
-    run.say(
-        f"members: {len(seniority.HISTORIES)} histories, {len(wrong)} end otherwise {wrong or ''}", not wrong
-    )
-    faults, number = seniority.run_random(run.share(2), run.seed, count=0 if run.seconds else 1500)
-    run.say(f"members: {number} random sets, faults: {dict(faults) or 'none'}", not faults)
-    for name in MEMBERS:
-        use(name)
-        wrong = seniority.run_histories()
-        faults, number = seniority.run_random(20, run.seed, name, count=600)
-        said = f"random set {number}: {next(iter(faults))}" if faults else "by no random set"
-        run.say(f"  without {name}: {len(wrong)} histories; {said}", bool(wrong or faults))
-
-
 def run_worlds(run: Run) -> None:
     """Known histories; then all histories of each world, up to a length."""
     for name, (world_name, steps) in HISTORIES.items():
@@ -65,7 +44,7 @@ def run_worlds(run: Run) -> None:
     for world in WORLDS.values():
         result = search(
             world, "", run.share(len(WORLDS)), run.absent, world.length + run.deeper, run.salt, stop=False,
-            checked_max=0 if run.seconds else 110,
+            checked_max=0 if run.seconds else 60,
         )  # fmt: skip
         run.say(_figures(result), not result.faults)
         for fault, history in result.faults.values():
@@ -97,51 +76,6 @@ def run_random(run: Run) -> None:
     run.say(f"{number} random histories of seed {run.seed}, {steps} steps, faults: {faults}")
 
 
-def try_orders(world: World, seed: str) -> tuple[int, str | None]:
-    """Return how many orders of arrival were tried in one random history, and in which the outcome differs."""
-    chance = random.Random(seed)
-    history = draw(world, chance, chance.randint(3, 9))
-    state = run_history(world, history)
-    held = frozenset().union(*(place.held for _, place in state))
-    count = 0
-    for user, place in state:
-        if user == RELAY or not place.given or user in world.evil:
-            continue
-        seen = view(user, place.given, held)
-        for _ in range(3):
-            count += 1
-            replica = come_one_by_one(user, place.given, held, chance)
-            if replica.accepted != seen.accepted or replica.waiting.keys() != seen.waiting:
-                return count, f"{user}: {tell(tuple(history))}"
-            if replica.standing().is_level and replica.came - replica.accepted - replica.rejected:
-                return count, f"{user} says that it is level: {tell(tuple(history))}"
-    return count, None
-
-
-def run_arrival(run: Run) -> None:
-    """Three random orders of arrival at each honest node: the same verdicts as by the definition."""
-    until, number, orders, faults = time.monotonic() + run.share(1), 0, 0, 0
-    names = sorted(WORLDS)
-    while (time.monotonic() < until if run.seconds else number < 500) and faults < 5:
-        world = WORLDS[names[number % len(names)]]
-        use("", **world.settings)
-        count, fault = try_orders(world, f"{run.seed} {number}")
-        number, orders = number + 1, orders + count
-        if fault:
-            faults += 1
-            run.say(f"arrival: {world.name}: {fault}", False)
-    run.say(f"arrival: {number} histories, {orders} orders of arrival, {faults} differ")
-    for name, world_name in ARRIVAL.items():
-        for tried in range(300):
-            use(name)
-            _, fault = try_orders(SMALL[world_name], f"{run.seed} {tried}")
-            if fault:
-                run.say(f"  without {name}: found in history {tried + 1}: {fault}")
-                break
-        else:
-            run.say(f"  without {name}: not found", False)
-
-
 def run_mutants(run: Run) -> None:
     """Each rule left out or weakened: the shortest history that shows it, and how many sets were looked at."""
     for name, worlds in MUTANTS.items():
@@ -151,7 +85,7 @@ def run_mutants(run: Run) -> None:
             continue
         fault, history = next(iter(found.faults.values()))
         run.say(f"without {name}: {looked} sets; {found.world}: {tell(history) or 'at once'}: {fault}")
-    run.say(f"{len(MUTANTS)} weakened rules here, {len(MEMBERS)} with members, {len(ARRIVAL)} with arrival")
+    run.say(f"{len(MUTANTS)} weakened rules")
     if run.seconds:
         for name in UNNEEDED:
             looked, found = 0, None
@@ -176,30 +110,10 @@ def _find(name: str, worlds: tuple[str, ...]) -> tuple[Result | None, int]:
     return None, looked
 
 
-def run_studies(run: Run) -> None:
-    """Floods of claims and of what waits, of void epochs, relays with bounds, announced topics."""
-    for study in (
-        studies.run_claims,
-        studies.run_waiting,
-        studies.run_heads,
-        topics.run_void_inits,
-        topics.run_announced,
-        topics.run_relay_quotas,
-    ):
-        lines, faults = study(run.seed)
-        for line in lines:
-            run.say(line)
-        for fault in faults:
-            run.say(fault, False)
-
-
 PARTS: dict[str, Callable[[Run], None]] = {
-    "members": run_members,
     "worlds": run_worlds,
     "random": run_random,
-    "arrival": run_arrival,
     "mutants": run_mutants,
-    "studies": run_studies,
 }
 
 

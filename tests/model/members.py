@@ -73,12 +73,6 @@ def invitation_of(body: Body) -> int:
 
 def is_senior(a: Right, b: Right) -> bool:
     """R1: a higher permission, or the same one by a credential in the past of the other's."""
-    if not on("R1 equals take"):
-        return a[1] > b[1] or (a[1] == b[1] and b[0] not in PAST[a[0]])
-    if not on("R1 the same permission takes"):
-        return a[1] >= b[1]
-    if not on("R1 permission alone"):
-        return a[1] > b[1]
     return a[1] > b[1] or (a[1] == b[1] and a[0] in PAST[b[0]])
 
 
@@ -109,7 +103,6 @@ class World:
             invitation = invitation_of(commit.body)
             return self.counts(invitation, below) and not any(
                 invitation_of(ALL[v].body) == invitation
-                and on("R2 revocations beside a join")
                 and are_beside(v, one)
                 and any(self.holds(v, acting) for acting in self.rights(v) if _is_asked(acting, below))
                 for v in self.revocations
@@ -132,9 +125,8 @@ class World:
             self._enter(one, right, below)
             by = user or ALL[one].author
             is_own = ALL[right[0]].kind != "quorum"
-            base = below if on("R6 below credentials") else None
             self._known[asked] = (
-                self.counts(right[0], base)
+                self.counts(right[0], below)
                 and not (is_own and any(self.takes(r, right, one, by, below) for r in self.removals))
                 and (one == END or self._is_approved(one, right))
             )
@@ -155,14 +147,12 @@ class World:
         assert isinstance(body, Remove)
         if body.user != user or body.level >= level or one == removal:
             return False
-        if removal in PAST[credential] and on("R4 a later credential stands"):
+        if removal in PAST[credential]:
             return False
-        if one != END and ((one in PAST[removal] and on("R4 its past stands")) or one in body.names):
+        if one != END and (one in PAST[removal] or one in body.names):
             return False
         if ALL[removal].author == user:
-            return one == END or removal in PAST[one] or not on("R5 leaves void nothing")
-        if one != END and removal not in PAST[one] and not on("R4 what is beside"):
-            return False
+            return one == END or removal in PAST[one]
         return any(
             _is_asked(acting, below) and is_senior(acting, right) and self.holds(removal, acting)
             for acting in self.rights(removal)
@@ -171,14 +161,9 @@ class World:
     def _is_approved(self, one: int, right: Right) -> bool:
         """R6: whether enough approvals of a removal count, as far as what is senior to the right says."""
         return all(
-            len({ALL[a].author for a in given if self._is_approval(a, right)}) >= threshold
+            len({ALL[a].author for a in given if self.counts(a, right)}) >= threshold
             for threshold, given in demands(one)
         )
-
-    def _is_approval(self, approval: int, right: Right) -> bool:
-        if not on("R6 approvals are judged"):
-            return True
-        return self.counts(approval, right if on("R6 by what is senior") else None)
 
     def level(self, user: str) -> int:
         """Return the permission that a member holds after all."""

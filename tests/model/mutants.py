@@ -57,7 +57,6 @@ _SMALL = [
     World("hand-merged", "FANVW", {"F": (TEND,)}, 1, settings={"heads_max": 2},
         prelude=(step("F", out("W")), step("F", POST), step("N", invited("A")), step("V", POST))),
     World("writer-starts", "FVW", {"F": (POST,), "W": (("init",),)}, 2, evil="W"),
-    World("adds", "FABV", {"F": (down("B"), POST), "B": (BRANCH, POST), "A": (down("B"), POST), "V": (POST,)}, 4),
     World("closed-init", "FAV", {"F": (POST,), "A": (("init-closed",),)}, 2, evil="A",
         prelude=(step("F", RENEW), step("A", RENEW))),
     World("other-link", "FAM", {"F": (POST,), "M": (USE,)}, 2, prelude=(step("F", ("invite",)), step("M", linked("F", NONE)))),
@@ -161,24 +160,6 @@ MUTANTS: dict[str, tuple[str, ...]] = {
     "V2 added in the past of the place": ("pins",),
     "V2 first commits wait for a pin": ("evil-shapes",),
 }
-
-# Found by `seniority`, among members alone.
-MEMBERS = (
-    "R1 equals take",
-    "R1 the same permission takes",
-    "R1 permission alone",
-    "R2 revocations beside a join",
-    "R4 a later credential stands",
-    "R4 its past stands",
-    "R4 what is beside",
-    "R5 leaves void nothing",
-    "R6 approvals are judged",
-    "R6 below credentials",
-    "R6 by what is senior",
-)
-
-# Found by orders of arrival.
-ARRIVAL = {"V2 an add need not count": "adds"}
 
 UNNEEDED: dict[str, str] = {
     "E7 keys of what is rejected": "honest members hand over and open by what is accepted; it makes the order of arrival matter less",

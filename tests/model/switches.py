@@ -24,7 +24,6 @@ class Settings:
 SETTINGS = Settings()
 _MEMORIES: list[dict[Any, Any]] = []
 _RESETS: list[Callable[[], None]] = []
-_USED: set[str] = set()
 
 
 def on(clause: str) -> bool:

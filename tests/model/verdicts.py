@@ -4,7 +4,7 @@ Two verdicts wait: an init for its key (E3), a branch's first commit for the com
 """
 
 from tests.model.commits import ALL, ROOT, SEEN, WRITE, Branch, Hand, Init, Open, deciding, inits, key_of
-from tests.model.epochs import boxes_after, counts, opened
+from tests.model.epochs import boxes_after, opened
 from tests.model.members import is_admitted, members, permission
 from tests.model.switches import SETTINGS, memo, on
 
@@ -39,8 +39,7 @@ def _is_shaped(one: int) -> bool:
 
 def adds_of(first: int, roots: frozenset[int]) -> list[int]:
     """Return the commits that add a branch, counting or not."""
-    found = [one for one in roots if ALL[one].kind == "add" and ALL[one].body == Branch(first)]
-    return found if on("V2 an add need not count") else [one for one in found if counts(one, roots)]
+    return [one for one in roots if ALL[one].kind == "add" and ALL[one].body == Branch(first)]
 
 
 def _fits_acks(one: int) -> bool:
