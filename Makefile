@@ -21,8 +21,6 @@ SECONDS ?= 120
 TARGETS ?=
 # For `make model`: its seed.
 SEED ?= 1
-# For `make histories`: how many random ones.
-
 # For `make histories` and `make verdicts`: how many random ones.
 COUNT ?= 20000
 # For `make verdicts`: which ones; of today.
@@ -103,7 +101,6 @@ oldest: setup ## Read exports with the oldest pandas, polars, DuckDB and PyArrow
 histories: setup ## Judge all membership histories of five operations, and COUNT=20000 random ones, as the references do (half an hour)
 	RAVEL_OPERATIONS=5 $(VENV)/pytest -q --tier all tests/unit/verifier/test_membership.py -k small_history -o timeout=1200
 	RAVEL_HISTORIES=$(COUNT) $(VENV)/pytest -q --tier all tests/property/test_members.py
-	RAVEL_EPOCHS=$$(( $(COUNT) / 40 )) $(VENV)/pytest -q --tier all tests/property/test_epochs.py
 
 model: setup ## Run the model of members and epochs (SECONDS=120 for each of three parts, SEED=1)
 	@$(VENV)/python -m tests.model --seconds $(SECONDS) --seed $(SEED)
