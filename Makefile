@@ -8,6 +8,8 @@ READY := .venv/.ready
 # Runs a command with JAVA_HOME naming a Java that Spark can use; installs one where that is allowed.
 WITH_JAVA := .ci/java.sh
 PYTEST = $(WITH_JAVA) $(VENV)/python -m pytest -n $(JOBS) --dist loadgroup
+# Tests of the packages whose coverage has floors. `make test APART=1` leaves them to `make coverage-floors`.
+PURE := tests/unit/protocol tests/unit/verifier tests/property tests/vectors tests/fuzz
 FOLDERS := node protocol storage verifier analytics clients tests benchmarks examples hatch_build.py
 
 # Git repository for `make demo`; this checkout if empty.
@@ -50,7 +52,7 @@ demo: setup java ## Run the main job: two nodes, a git history, a merge, Spark (
 	@$(WITH_JAVA) $(VENV)/python examples/demo.py $(if $(GIT),--git "$(GIT)") $(if $(RELAY),--relay)
 
 test: setup java ## Run the quick tests, in some four minutes (JOBS=2 at a time; ARGS='...': more arguments for pytest)
-	@$(PYTEST) $(ARGS)
+	@$(PYTEST) $(if $(APART),$(addprefix --ignore=,$(PURE))) $(ARGS)
 
 test-rest: setup java ## Run what `make test` leaves out: PostgreSQL, the demo, networks, kills, the wheel, S3, 200 examples
 	@$(PYTEST) --tier rest $(ARGS)
@@ -66,7 +68,7 @@ coverage: setup java ## Run all tests and measure which branches they reach, sub
 	@.ci/coverage.sh $(JOBS)
 
 coverage-floors: setup java ## Run the tests of the pure packages; fail where they reach less than was written down
-	@.ci/coverage.sh $(JOBS) floors
+	@.ci/coverage.sh $(JOBS) $(PURE)
 
 check: check-format check-lint check-types check-imports ## Check format, lint, types and imports
 
