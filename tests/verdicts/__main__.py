@@ -17,7 +17,7 @@ import shutil
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -27,6 +27,7 @@ from .judge import judge
 from .mutants import table
 
 AT_ONCE = 500
+JUDGES_BESIDE = 2  # in JavaScript, each with a batch: what one of them does takes twice as long as to make it
 
 
 def main():
@@ -71,18 +72,23 @@ def main():
             f"{one['name']}: {line}" for one in histories for line in differences(one["expect"], judge(one))
         )
     iterator = iter(histories)
-    with ThreadPoolExecutor(1) as beside:
+    with ThreadPoolExecutor(JUDGES_BESIDE) as beside:
         answers = []
-        while part := list(islice(iterator, AT_ONCE)):
-            count += len(part)
-            gc.collect()
-            kept += part if asked.write else []
-            if asked.js:
-                answers.append(beside.submit(differing_in_js, part, asked.orders))
-            if asked.product:
-                said += in_product(part[:: asked.product])
-            while len(answers) > 2:
-                said += answers.pop(0).result()
+
+        def give_to_judges():
+            """Make histories and give them to the judge in JavaScript; those for Ravel come out."""
+            nonlocal count
+            while part := list(islice(iterator, AT_ONCE)):
+                count += len(part)
+                gc.collect()
+                kept.extend(part if asked.write else [])
+                if asked.js:
+                    answers.append(beside.submit(differing_in_js, part, asked.orders))
+                yield from part[:: asked.product] if asked.product else ()
+                while len(answers) > 2 * JUDGES_BESIDE:
+                    said.extend(answers.pop(0).result())
+
+        said += in_product(give_to_judges())
         for answer in answers:
             said += answer.result()
     if asked.write:
@@ -95,11 +101,18 @@ def main():
 
 
 def in_product(histories):
-    """What Ravel says of histories on which it differs: only here, and where that is asked."""
+    """What Ravel says of histories on which it differs. All are asked for one after the other."""
+    first = next(histories, None)
+    if first is None:
+        return []
+    # Only here, and where that is asked, since it takes seconds.
+    from tests.support.stores import share_compiled_statements, use_memory_for_files
     from tests.support.verdict_replica import differing_in_replica
 
+    use_memory_for_files()
+    share_compiled_statements()
     with TemporaryDirectory() as folder:
-        return list(differing_in_replica(histories, Path(folder)))
+        return list(differing_in_replica(chain([first], histories), Path(folder)))
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ export function add([x1, y1, z1, t1], [x2, y2, z2, t2]) {
   return [mod(e * f), mod(g * h), mod(f * g), mod(e * h)];
 }
 
-/** Twice a point (RFC 8032, 5.1.4). */
+/** Twice a point (RFC 8032, 5.1.4), without T, which doubling does not need. */
 function double([x, y, z]) {
   const a = (x * x) % P;
   const b = (y * y) % P;
@@ -73,7 +73,7 @@ function double([x, y, z]) {
   const e = h - (x + y) * (x + y);
   const g = a - b;
   const f = c + g;
-  return [mod(e * f), mod(g * h), mod(f * g), mod(e * h)];
+  return [(e * f) % P, (g * h) % P, (f * g) % P, e * h];
 }
 
 /** The extended coordinates of an affine point. */
@@ -86,7 +86,7 @@ function multiply(n, point) {
     result = double(result);
     if (bit === '1') result = add(result, point);
   }
-  return result;
+  return result.map(mod);
 }
 
 /** Whether a point is the neutral one. */
@@ -122,18 +122,18 @@ const SMALL_ORDER = new Set([
 // computed anew, so what stands there for it does not matter.
 const text = (bytes) => bytes.toString('base64url');
 const imported = new Map();
-/** A public key for OpenSSL. The same ones come again and again, so they are kept. */
-function publicKey(crv, bytes) {
-  const x = text(bytes);
-  if (!imported.has(crv + x)) {
+/** A key for OpenSSL. The same ones come again and again, so they are kept. */
+function keyOf(create, crv, parts) {
+  const name = `${crv} ${parts.x} ${parts.d}`;
+  if (!imported.has(name)) {
     if (imported.size > 20000) imported.clear();
-    imported.set(crv + x, crypto.createPublicKey({ key: { kty: 'OKP', crv, x }, format: 'jwk' }));
+    imported.set(name, create({ key: { kty: 'OKP', crv, ...parts }, format: 'jwk' }));
   }
-  return imported.get(crv + x);
+  return imported.get(name);
 }
+const publicKey = (crv, bytes) => keyOf(crypto.createPublicKey, crv, { x: text(bytes) });
 const NOTHING = text(Buffer.alloc(32));
-const privateKey = (crv, bytes) =>
-  crypto.createPrivateKey({ key: { kty: 'OKP', crv, d: text(bytes), x: NOTHING }, format: 'jwk' });
+const privateKey = (crv, bytes) => keyOf(crypto.createPrivateKey, crv, { d: text(bytes), x: NOTHING });
 const publicOf = (key) => Buffer.from(key.export({ format: 'jwk' }).x, 'base64url');
 
 const verified = new Map();
