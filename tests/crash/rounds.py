@@ -246,7 +246,9 @@ class Crashes:
 
     def _repair(self, victim: Peer) -> None:
         """Of a store whose ranks and heads are wrong, as they follow from commits."""
-        until_equal(*self._peers, self._branch, _WAIT_SECONDS)  # or a late commit of the other's changes the digest
+        until_equal(
+            *self._peers, self._branch, _WAIT_SECONDS
+        )  # or a late commit of the other's changes the digest
         before = victim.client.show_digest(self._branch)
         victim.stop()
         key = open_keys(victim.home, no_passphrase).store_key
