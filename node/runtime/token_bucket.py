@@ -15,14 +15,14 @@ class TokenBucket:
         self._at_once += count
         self._left += count
 
-    def try_acquire(self, now: float) -> bool:
-        """Take one use; return True if one was left."""
+    def try_acquire(self, now: float, count: int = 1) -> bool:
+        """Take so many uses; return True if they were left."""
         if self._asked_at is not None:
             self._left = min(self._at_once, self._left + (now - self._asked_at) * self._per_second)
         self._asked_at = now
-        if self._left < 1:
+        if self._left < count:
             return False
-        self._left -= 1
+        self._left -= count
         return True
 
     def is_full(self, now: float) -> bool:

@@ -32,7 +32,9 @@ from protocol.codec import DecodeError
 from protocol.formats.text import id_text
 from protocol.ids import TopicKey
 from protocol.limits.peers import (
+    ANNOUNCED_AT_ONCE_MAX,
     BYTE_SECONDS,
+    FIRST_TURNS_SECONDS,
     FRAME_SECONDS,
     FRUITLESS_SLOWED_SECONDS,
     IDLE_TIMEOUT_SECONDS,
@@ -167,12 +169,12 @@ class Connection(Conversation):
 
     @property
     def waiting_count(self) -> int:
-        """Return how many topics wait for their turn to be compared with the peer."""
-        return self._followed.waiting_count
+        """Return how many topics wait for their turn to be compared with the peer; none if it follows nothing."""
+        return self._followed.waiting_count if self.session.has_turns else 0
 
     def is_waiting(self, topic: TopicKey) -> bool:
         """Return True if a topic is still to be compared with the peer."""
-        return self._followed.is_waiting(topic)
+        return self.session.has_turns and self._followed.is_waiting(topic)
 
     @property
     def older_features(self) -> list[str]:
@@ -292,7 +294,8 @@ class Connection(Conversation):
             except DecodeError as error:
                 self.part(f"bad_message:{error.reason}")
                 return
-            refusal = self._rates.find_flood(message, trio.current_time())
+            is_met = self.session.joined_count > 0
+            refusal = self._rates.find_flood(message, trio.current_time(), is_met=is_met)
             if refusal:
                 self.part(refusal)
                 return
@@ -385,7 +388,7 @@ class Connection(Conversation):
 
     async def _take_turns(self) -> None:
         while self._followed.waiting_count:
-            await trio.sleep(TURNS_SECONDS)
+            await trio.sleep(TURNS_SECONDS if self.session.joined_count else FIRST_TURNS_SECONDS)
             self.happen(RoomWanted())
         self._has_turns = False
 
@@ -459,6 +462,7 @@ class MessageRates:
         self._keep_alives = TokenBucket(KEEP_ALIVES_AT_ONCE_MAX, 1 / KEEP_ALIVE_SECONDS)
         self._unknown = TokenBucket(UNKNOWN_MESSAGES_AT_ONCE_MAX, UNKNOWN_MESSAGES_PER_SECOND_MAX)
         self._messages = TokenBucket(MESSAGES_AT_ONCE_MAX, MESSAGES_PER_SECOND_MAX)
+        self._announced = TokenBucket(ANNOUNCED_AT_ONCE_MAX, TOPIC_COUNT_MAX / FIRST_TURNS_SECONDS)
         self._joined = TOPIC_COUNT_MAX
 
     def join_topics(self, count: int) -> None:
@@ -466,11 +470,21 @@ class MessageRates:
         self._messages.grow(max(0, count - self._joined) * MESSAGES_AT_ONCE_MAX / TOPIC_COUNT_MAX)
         self._joined = max(count, self._joined)
 
-    def find_flood(self, message: Message | None, now: float) -> str:
-        """Return why a message (None: of an unknown kind) is one too many, or an empty text. `now` is in seconds."""
+    def find_flood(self, message: Message | None, now: float, *, is_met: bool) -> str:
+        """Return why a message (None: of an unknown kind) is one too many, or an empty text.
+
+        Args:
+            message: What came.
+            now: Seconds.
+            is_met: Whether the peer has joined a topic.
+        """
         if message is None and not self._unknown.try_acquire(now):
             return "too_many_unknown_messages"
         if isinstance(message, KeepAlive) and not self._keep_alives.try_acquire(now):
             return "too_many_keep_alives"
+        if isinstance(message, Announce) and not (
+            is_met or self._announced.try_acquire(now, len(message.topics))
+        ):
+            return "too_many_topics"
         is_taken = is_of_large_circuit(message) or self._messages.try_acquire(now)
         return "" if is_taken else "too_many_messages"

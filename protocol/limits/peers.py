@@ -32,13 +32,15 @@ TOPIC_COUNT_MAX: Final = 4096
 
 Settled ones take memory on: a side announces its own alone, and a relay takes a peer's quota of topics on one connection."""
 TOPICS_SETTLING_MAX: Final = 1024
-"""Topics that are being compared, below which more than TOPIC_COUNT_MAX are announced: otherwise the summaries of all topics
-would come at once."""
+"""Topics that are being compared, below which more than TOPIC_COUNT_MAX are announced: else all summaries came at once."""
 TURNS_SECONDS: Final = 1.0
 """Seconds after which topics that differed are looked at again, while others wait for their room: else after 30."""
+FIRST_TURNS_SECONDS: Final = 5.0
+"""The same of a peer that has joined none: TOPIC_COUNT_MAX are announced each time, 98,304 before a stranger is left."""
+ANNOUNCED_AT_ONCE_MAX: Final = 16 * TOPIC_COUNT_MAX
+"""Topics that it announces without a pause, 2 MB: a line that stalls for a minute delivers twelve turns together."""
 TOPICS_HEARD_MAX: Final = 2 * TOPIC_COUNT_MAX
-"""Topics not followed here that a peer has announced, the latest: 1 MB. A side announces a topic again before it joins it,
-if it has announced TOPIC_COUNT_MAX others since."""
+"""Topics not followed here that a peer has announced, the latest: 1 MB."""
 SUMMARY_HEAD_COUNT_MAX: Final = 256
 """Heads named in one summary, 4 KB. A topic has the heads of all branches of a repo; of one with more the newest are named,
 and reconciliation finds what these leave open."""
@@ -103,7 +105,7 @@ VARIANTS_WANTED_MAX: Final = 8
 INTRODUCED_COUNT_MAX: Final = 16
 """Peers named in one introduction: twice as many as a node wants of a repo."""
 INTRODUCED_TOPIC_COUNT_MAX: Final = 256
-"""Topics of one connection on which introductions are made: repos that both follow."""
+"""Topics of one connection on which introductions are made at a time: repos that both follow. Others take turns."""
 INTRODUCED_TO_ONE_MAX: Final = 256
 """Addresses told on one topic of one connection, each once: 20 KB to remember, and more than enough."""
 INTRODUCTIONS_SENT_AT_ONCE_MAX: Final = 4

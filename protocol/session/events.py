@@ -319,7 +319,7 @@ class CheckDue:
 
 @dataclass(frozen=True, slots=True)
 class RoomWanted:
-    """Tick: topics wait for others to settle, so that these are compared again as soon as nothing is on its way."""
+    """Tick: topics wait for their turn, so that others are compared again as soon as nothing is on its way, or put by."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,10 +60,8 @@ class Room:
         """Take out a topic that this side follows from now on. Return True if the peer had announced it."""
         return self._heard.pop(announced, announced) is None
 
-    def forget_heard(self, *, is_stranger: bool) -> None:
-        """Forget what was announced first, beyond TOPICS_HEARD_MAX. Raises PeerFault where a stranger announces more."""
+    def forget_heard(self) -> None:
+        """Forget what was announced first, beyond TOPICS_HEARD_MAX."""
         surplus = len(self._heard) - TOPICS_HEARD_MAX
-        if surplus > 0 and is_stranger:
-            raise PeerFault("too_many_topics")
         for announced in list(islice(self._heard, max(0, surplus))):
             del self._heard[announced]

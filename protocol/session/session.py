@@ -21,6 +21,7 @@ from protocol.ids import AnnouncedTopic, BlindTopic, SessionId, TopicKey
 from protocol.limits.peers import TOPIC_COUNT_MAX, TOPICS_SETTLING_MAX
 from protocol.session import events, messages
 from protocol.session.accounts import Accounts
+from protocol.session.announcements import Announcements
 from protocol.session.circuits import SessionCircuits
 from protocol.session.comparison import Comparison
 from protocol.session.deposits import Deposits
@@ -87,10 +88,7 @@ class Session:
         self.peer_features: frozenset[str] | None = None
         """Features that the peer has said to know; None: it has not said."""
         self._room = Room()
-        self._said_count = 0  # announcements of this side
-        self._topics: dict[BlindTopic, TopicProgress] = {}
-        self._by_key: dict[TopicKey, TopicProgress] = {}
-        self._expected: dict[AnnouncedTopic, TopicProgress] = {}  # by how the peer would announce the topic
+        self._announced = Announcements(session_id, is_dialer=is_dialer)
         self._changed: set[TopicKey] = set()
         self._is_dead = False
         self.joined_count = 0
@@ -111,19 +109,25 @@ class Session:
         """Return True if one topic more may be joined now: those that settle make room for others."""
         if not self._room.is_free:
             return False
-        return len(self._topics) < TOPIC_COUNT_MAX or self.comparison.settling_count < TOPICS_SETTLING_MAX
+        is_few = len(self._announced.by_key) < TOPIC_COUNT_MAX
+        return is_few or self.comparison.settling_count < TOPICS_SETTLING_MAX
 
     def has_room_for(self, count: int) -> bool:
         """Return True if so many topics may be joined now, and none of them has to wait."""
-        return self._room.has_for(count) and len(self._topics) + count <= TOPIC_COUNT_MAX
+        return self._room.has_for(count) and len(self._announced.by_key) + count <= TOPIC_COUNT_MAX
 
     @property
     def may_announce(self) -> bool:
         """Return True if this side may announce one topic more now that the peer has not announced.
 
-        A peer that has joined none may be a stranger, and is told of TOPIC_COUNT_MAX topics at most.
+        A peer that has joined none may be a stranger, and is told of TOPIC_COUNT_MAX topics in a turn (`take_turn`).
         """
-        return self.has_room and (len(self._topics) < TOPIC_COUNT_MAX or self.joined_count > 0)
+        return self.has_room and (len(self._announced.by_key) < TOPIC_COUNT_MAX or self.joined_count > 0)
+
+    @property
+    def has_turns(self) -> bool:
+        """Return True if the peer is a relay, or has announced a topic: else it follows none, or may turn out to be one."""
+        return self._handshake[messages.Relay] is not HandshakeMessage.UNSAID
 
     @property
     def settling_count(self) -> int:
@@ -133,11 +137,11 @@ class Session:
     @property
     def topics(self) -> list[TopicProgress]:
         """List the progress of the topics that this node follows."""
-        return list(self._topics.values())
+        return list(self._announced.by_blind.values())
 
     def progress_of(self, topic: TopicKey) -> TopicProgress | None:
         """Return the progress of one topic; None where this side has not announced it."""
-        return self._by_key.get(topic)
+        return self._announced.by_key.get(topic)
 
     def take_changed(self) -> set[TopicKey]:
         """Return topics whose progress may have changed since the last call: of thousands, most have not."""
@@ -146,7 +150,7 @@ class Session:
 
     def has_joined(self, topic: TopicKey) -> bool:
         """Return True if both sides follow a topic."""
-        progress = self._by_key.get(topic)
+        progress = self._announced.by_key.get(topic)
         return progress is not None and progress.is_joined
 
     def has_room_for_bodies(self, count: int) -> bool:
@@ -182,7 +186,7 @@ class Session:
         else:
             topics = [getattr(event, "topic", None)]
         topics += [getattr(output, "topic", None) for output in outputs]
-        self._changed.update(topic for topic in topics if topic in self._by_key)
+        self._changed.update(topic for topic in topics if topic in self._announced.by_key)
 
     def receive(self, event: events.MessageReceived) -> list[Output]:
         """Have a message handled. Raises PeerFault where its topic stands so that the peer may not say it."""
@@ -199,13 +203,13 @@ class Session:
     def _find(self, message: messages.Message) -> TopicProgress | None:
         """Return the topic that a message names; None where it names none, or one that is not followed here."""
         blind: BlindTopic | None = getattr(message, "topic", None)
-        return None if blind is None else self._topics.get(blind)
+        return None if blind is None else self._announced.by_blind.get(blind)
 
     # --- topics ---
 
     def peer_name_of(self, topic: TopicKey) -> AnnouncedTopic:
         """Return the name by which the peer announces a topic, if it follows it."""
-        return announced_topic(topic, self._session_id, by_dialer=not self.is_dialer)
+        return self._announced.peer_name_of(topic)
 
     def has_heard_of(self, topic: TopicKey) -> bool:
         """Return True if the peer has announced a topic that this side has not."""
@@ -213,26 +217,24 @@ class Session:
 
     def follow(self, event: events.TopicFollowed) -> list[Output]:
         """Announce a topic, and join it where the peer has announced it."""
-        topic = event.topic
-        if topic in self._by_key:
+        if event.topic in self._announced.by_key:
             return []
-        blind, theirs = blind_topic(topic, self._session_id), self.peer_name_of(topic)
-        progress = TopicProgress(topic, blind, event.is_own, event.is_entrusted, event.order)
-        self._by_key[topic] = self._topics[blind] = self._expected[theirs] = progress
-        entrusted: list[Output] = []
+        outputs = [self._announce(progress := self._announced.place(event))]
         if self.peer_is_relay and event.is_entrusted:
-            self._room.take((topic,))
-            entrusted.append(Send(messages.Deposit((topic,))))
-        outputs = [self._announce(progress), *entrusted]
-        if self._room.pop_heard(theirs):
+            self._room.take((event.topic,))
+            outputs.append(Send(messages.Deposit((event.topic,))))
+        if self._room.pop_heard(self.peer_name_of(event.topic)):
             outputs += self._join(progress)
         return outputs
 
+    def take_turn(self, _: events.RoomWanted) -> list[Output]:
+        """Begin rounds of topics in doubt, and put by those that the peer has not announced, for others to have a turn."""
+        if self.has_turns and len(self._announced.by_key) >= TOPIC_COUNT_MAX:
+            self._announced.put_by(are_entrusted=self.peer_is_relay)
+        return self.comparison.begin_rounds(self._announced.by_blind.values())
+
     def _announce(self, progress: TopicProgress) -> Output:
-        self._said_count += 1
-        progress.said_at = self._said_count
-        ours = announced_topic(progress.topic, self._session_id, by_dialer=self.is_dialer)
-        return Send(messages.Announce((ours,)))
+        return Send(messages.Announce((self._announced.say(progress),)))
 
     def _settle(self, topic: TopicKey) -> None:
         """Note that a topic takes no room any more."""
@@ -266,19 +268,19 @@ class Session:
         """Queue commits of a joined topic for the peer."""
         if not self.has_joined(event.topic):
             return []
-        return self.transfer.accepted(self._by_key[event.topic], event.nums)
+        return self.transfer.accepted(self._announced.by_key[event.topic], event.nums)
 
     def release_commits(self, event: events.CommitsReleased) -> list[Output]:
         """Count commits that the peer had sent and that had waited."""
         if self.has_joined(event.topic):
-            self._by_key[event.topic].received += event.count
+            self._announced.by_key[event.topic].received += event.count
         return []
 
     def tell_presence(self, event: events.PresenceTold) -> list[Output]:
         """Say a presence, if the peer knows what that is."""
         if not self.takes_presence(event.topic):
             return []
-        return [Send(messages.PresenceSaid(self._by_key[event.topic].blind, event.box))]
+        return [Send(messages.PresenceSaid(self._announced.by_key[event.topic].blind, event.box))]
 
     def refuse_topics(self, event: events.TopicsRefused) -> list[Output]:
         """Tell the peer which topics this relay does not keep, and why. Nothing more is sent on those that it has kept."""
@@ -287,14 +289,14 @@ class Session:
         for topic in event.topics:
             said = messages.Refused(blind_topic(topic, self._session_id), event.reason)
             outputs.append(Send(said))
-            progress = self._by_key.get(topic)
+            progress = self._announced.by_key.get(topic)
             if progress is not None and progress.is_joined:
                 outputs += self.handle_refused(progress, said)
         return outputs
 
     def check(self, _: events.CheckDue) -> list[Output]:
         """Look whether topics that differed are equal now, and for peers to introduce."""
-        return [*self.comparison.check(self._topics.values()), *self.introducing.check()]
+        return [*self.comparison.check(self._announced.by_blind.values()), *self.introducing.check()]
 
     # --- messages that are about no one topic ---
 
@@ -302,14 +304,14 @@ class Session:
         """Join topics that are followed here, and note the others."""
         outputs: list[Output] = []
         for announced in message.topics:
-            progress = self._expected.get(announced)
+            progress = self._announced.find_expected(announced)
             if progress is None:
                 self._room.hear(announced)
                 continue
-            if not progress.is_joined and self._said_count - progress.said_at >= TOPIC_COUNT_MAX:
+            if not progress.is_joined and self._announced.count_said_since(progress) >= TOPIC_COUNT_MAX:
                 outputs.append(self._announce(progress))  # the peer may have forgotten it
             outputs += self._join(progress)
-        self._room.forget_heard(is_stranger=not self.joined_count)
+        self._room.forget_heard()
         if message.topics:
             for kind, machine in _HANDSHAKE.items():
                 self._handshake[kind] = machine.find(self._handshake[kind], HandshakeEvent.ANNOUNCEMENT).to
@@ -342,7 +344,7 @@ class Session:
         """Ask the shell to follow topics that the peer wants kept."""
         if not self.is_relay:
             raise PeerFault("no_relay")
-        known = (self._by_key.get(topic) for topic in message.topics)
+        known = (self._announced.by_key.get(topic) for topic in message.topics)
         fresh = (
             one for one, here in zip(message.topics, known, strict=True) if not (here and here.has_settled)
         )
@@ -411,7 +413,6 @@ MESSAGES: Final[Mapping[type[messages.Message], MessageRow]] = dict(
             messages.Announce,
             "join topics that are followed here, and note the others",
             Session.handle_announce,
-            "too_many_topics",
         ),
         _plain(
             messages.Deposit,
@@ -552,7 +553,7 @@ def _topic_event(
     kind: type[M], handler: Callable[[Session, TopicProgress, M], list[Output]]
 ) -> tuple[type[Any], Callable[[Session, Any], list[Output]]]:
     """Make the row of an event about a topic that this side follows."""
-    return kind, lambda s, event: handler(s, s._by_key[event.topic], event)
+    return kind, lambda s, event: handler(s, s._announced.by_key[event.topic], event)
 
 
 EVENTS: Final[Mapping[type[events.Event], Callable[[Session, Any], list[Output]]]] = dict(
@@ -563,7 +564,7 @@ EVENTS: Final[Mapping[type[events.Event], Callable[[Session, Any], list[Output]]
         _event(events.CommitsAccepted, Session.accept_commits),
         _event(events.CommitsReleased, Session.release_commits),
         _event(events.CheckDue, Session.check),
-        _event(events.RoomWanted, lambda s, _: s.comparison.begin_rounds(s._topics.values())),
+        _event(events.RoomWanted, Session.take_turn),
         _event(events.PresenceTold, Session.tell_presence),
         _event(events.CircuitsTaken, Session.take_circuits),
         _event(events.CircuitWanted, lambda s, e: s.circuits.handle(e)),

@@ -20,6 +20,7 @@ from protocol.session.events import (
     Event,
     MessageReceived,
     Reconciled,
+    RoomWanted,
     TopicFollowed,
 )
 from protocol.session.messages import Announce, decode_message, encode_message
@@ -204,6 +205,7 @@ class Network:
         def check() -> None:
             if link.is_up and self.now < self.ends_at:
                 self._give(link, end, CheckDue())
+                self._give(link, end, RoomWanted())
                 self._check_later(link, end)
 
         self.after(self.chance.uniform(1, 10), check)
@@ -365,3 +367,12 @@ def check_stores(network: Network) -> None:
             for num, commit in enumerate(topic.commits, 1):
                 assert topic.nums[CommitId(block_id(commit))] == num
                 assert all(topic.nums[ack] < num for ack in acks_of(commit) or ())
+
+
+def check_met(network: Network) -> None:
+    """Of two that are connected each has joined all topics that both follow; where epochs have ended, those may rest."""
+    for node in network.nodes.values() if network.founding is None else ():
+        for link in node.links.values():
+            end, other = sorted(link.ends, key=lambda one: one.node is not node)
+            both = [TopicKey(one) for one in node.store.topics if one in other.node.store.topics]
+            assert all(map(end.session.has_joined, both)), "two have not met on a topic that both follow"

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 from unittest.mock import patch
 
-from protocol.crypto.hashing import blind_topic
+from protocol.crypto.hashing import announced_topic, blind_topic
 from protocol.ids import Digest, SessionId, ShortId, TopicKey
 from protocol.session.messages import (
     Announce,
@@ -32,7 +32,7 @@ from protocol.session.messages import (
     Want,
     encode_message,
 )
-from tests.simulation.network import End, Link, Network, Node, check, check_stores
+from tests.simulation.network import End, Link, Network, Node, check, check_met, check_stores
 
 _FAULTS_UNTIL = 60.0
 _HEALED_AFTER = 600.0
@@ -83,11 +83,13 @@ def _run(network: Network, *, has_turns: bool) -> Outcome:
     for number in range(chance.randint(2, 8)):
         node = network.nodes[f"n{number}"] = Node(f"n{number}")
         followed = set(chance.sample(topics, chance.randint(1, len(topics))))
-        if network.founding is not None or has_turns:
-            followed.add(
-                topics[0]
-            )  # who has joined none is a stranger, and is told of no more than have room at once
-        for topic in sorted(followed, key=topics.index):
+        if network.founding is not None:
+            followed.add(topics[0])
+        order = sorted(followed, key=topics.index)
+        if has_turns and network.founding is None:  # what two have in common may be the last of many on both
+            order += [TopicKey(chance.randbytes(32)) for _ in range(chance.randint(0, 20))]
+            chance.shuffle(order)
+        for topic in order:
             node.follow(topic)
     liar = chance.choice([None, *network.nodes.values()]) if len(network.nodes) > 2 else None
     _plan(network, topics, liar)
@@ -109,6 +111,7 @@ def _run(network: Network, *, has_turns: bool) -> Outcome:
     network.ends_at = network.now + _HEALED_AFTER / 2
     network.run(lambda: check(network), network.now + _HEALED_AFTER)
     check_stores(network)
+    check_met(network)
     assert set(network.closed) <= HONEST_REASONS, f"honest peers left: {network.closed}"
     for topic in topics:
         held = [set(node.store.topics[topic].nums) for node in honest if topic in node.store.topics]
@@ -171,8 +174,10 @@ def _lie(network: Network, liar: Node, topics: list[TopicKey]) -> None:
     end: End = next(one for one in link.ends if one.node is liar)
     topic = blind_topic(chance.choice(topics), SessionId(chance.choice([end.session_id, bytes(32)])))
     some: Any = tuple(chance.randbytes(32) for _ in range(chance.randint(1, 4)))
+    again = announced_topic(chance.choice(topics), end.session_id, by_dialer=end.session.is_dialer)
     lies: list[Message] = [
         Announce(some),
+        Announce((again,)),
         Summary(
             topic,
             chance.randint(0, 1),

@@ -8,7 +8,13 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from node.sync.connection import Connection, MessageRates
 from protocol.ids import AnnouncedTopic, TopicKey
-from protocol.limits.peers import MESSAGES_AT_ONCE_MAX, TOPIC_COUNT_MAX, TURNS_SECONDS
+from protocol.limits.peers import (
+    ANNOUNCED_AT_ONCE_MAX,
+    FIRST_TURNS_SECONDS,
+    MESSAGES_AT_ONCE_MAX,
+    TOPIC_COUNT_MAX,
+    TURNS_SECONDS,
+)
 from protocol.session.events import Event, TopicFollowed
 from protocol.session.messages import Announce, Deposit, Want, decode_message, encode_message
 from protocol.session.outputs import Output, Send, say_together
@@ -118,6 +124,30 @@ async def test_a_relay_and_its_partner_are_in_step_on_more_topics_than_have_room
             await until_equal(alice, bob, "branch 5")
 
 
+async def test_nodes_meet_on_a_topic_that_is_the_last_of_many_on_both_sides(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """Neither side's first topics are known to the other: they take turns, and only those of one turn take memory."""
+    with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        for node in (alice, bob):
+            for number in range(_REPOS):
+                node.author.founding.create_repo(f"own repo {number}")
+        shared, _ = alice.author.founding.create_repo("shared")
+        await bob.joiner.begin(alice.invite(shared))
+        async with connected(bob, alice) as (ours, theirs):
+            await wait_all_tasks_blocked()
+            assert (len(ours.topics), len(theirs.topics)) == (3, 3)
+            assert ours.session.joined_count == 0
+            turns = 0
+            while alice.replica.permission(shared, bob.author.user) is None:
+                await trio.sleep(FIRST_TURNS_SECONDS)
+                turns += 1
+                assert ours.session.joined_count or len(ours.topics) <= 3
+            assert turns <= (2 * (_REPOS + 1)) // 3 + 1
+            await trio.sleep(_TOPICS * TURNS_SECONDS)
+            assert (ours.waiting_count, theirs.waiting_count) == (0, 0)
+
+
 async def test_a_stranger_is_told_of_no_more_topics_than_have_room_however_often_others_change(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -129,7 +159,8 @@ async def test_a_stranger_is_told_of_no_more_topics_than_have_room_however_often
             await wait_all_tasks_blocked()
             (connection,) = alice.hub.sources
             assert isinstance(connection, Connection)
-            assert (len(connection.topics), connection.waiting_count) == (3, 3)
+            assert (len(connection.topics), connection._followed.waiting_count) == (3, 3)
+            assert connection.waiting_count == 0, "it follows nothing, as far as it has said"
             for _ in range(2):
                 connection._followed._tick = None  # all topics have changed
                 connection.topics_changed()
@@ -194,6 +225,23 @@ def test_joined_topics_bring_their_share_of_messages_once(monkeypatch: pytest.Mo
     for joined in (1, TOPIC_COUNT_MAX, TOPIC_COUNT_MAX + 5, TOPIC_COUNT_MAX + 5, 7):
         rates.join_topics(joined)
     taken = 0
-    while not rates.find_flood(message, 0.0):
+    while not rates.find_flood(message, 0.0, is_met=True):
         taken += 1
     assert taken == MESSAGES_AT_ONCE_MAX + 5 * share
+
+
+def test_who_has_joined_nothing_announces_as_many_topics_as_take_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those of a stalled line together, and then a turn at a time."""
+    monkeypatch.setattr("node.sync.connection.TOPIC_COUNT_MAX", TOPIC_COUNT_MAX)
+    turn = Announce(tuple(AnnouncedTopic(number.to_bytes(32, "big")) for number in range(TOPIC_COUNT_MAX)))
+    rates, now = MessageRates(), 0.0
+    for _ in range(ANNOUNCED_AT_ONCE_MAX // TOPIC_COUNT_MAX):
+        assert not rates.find_flood(turn, now, is_met=False)
+    assert rates.find_flood(Announce(turn.topics[:1]), now, is_met=False) == "too_many_topics"
+    assert not rates.find_flood(turn, now, is_met=True)
+    for _ in range(100):
+        now += FIRST_TURNS_SECONDS
+        assert not rates.find_flood(turn, now, is_met=False)
+    assert rates.find_flood(turn, now + 1, is_met=False) == "too_many_topics"

@@ -393,14 +393,9 @@ def _announce(session: Session, start: int, count: int) -> list[Output]:
     return outputs
 
 
-def test_a_stranger_announces_no_more_topics_than_are_remembered() -> None:
-    session = Session(SESSION_ID, is_dialer=True)
-    assert _announce(session, 0, TOPICS_HEARD_MAX) == []
-    assert _announce(session, TOPICS_HEARD_MAX, 1) == [Close("too_many_topics")]
-
-
-def test_of_who_has_joined_a_topic_the_latest_announcements_are_remembered() -> None:
-    session = _joined(MAIN)
+@pytest.mark.parametrize("is_stranger", [False, True])
+def test_the_latest_announcements_are_remembered(is_stranger: bool) -> None:
+    session = Session(SESSION_ID, is_dialer=True) if is_stranger else _joined(MAIN)
     first, second = (TopicKey(bytes([number]) * 32) for number in (1, 2))
     for topic in (first, second):
         session.handle(MessageReceived(Announce((session.peer_name_of(topic),))))

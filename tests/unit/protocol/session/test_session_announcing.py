@@ -1,11 +1,13 @@
 """Announcements of topics: what is heard before this side follows, and how many go into one message."""
 
-from protocol.crypto.hashing import announced_topic
-from protocol.ids import SessionId, TopicKey
+import pytest
+
+from protocol.crypto.hashing import announced_topic, blind_topic
+from protocol.ids import Digest, SessionId, TopicKey
 from protocol.limits.peers import TOPIC_COUNT_MAX
-from protocol.session.events import MessageReceived, TopicFollowed
-from protocol.session.messages import Announce, Deposit, Relay
-from protocol.session.outputs import LoadSummary, Output, Send, say_together
+from protocol.session.events import CommitsAccepted, MessageReceived, RoomWanted, TopicFollowed
+from protocol.session.messages import Announce, Deposit, Relay, Summary
+from protocol.session.outputs import LoadEarlier, LoadSummary, Output, Send, say_together
 from protocol.session.session import Session
 
 SESSION_ID = SessionId(b"s" * 32)
@@ -45,6 +47,59 @@ def test_topics_whose_progress_may_have_changed_are_told_once() -> None:
     assert session.take_changed() == set()
     session.handle(MessageReceived(_theirs(OTHER)))
     assert session.take_changed() == {OTHER}
+
+
+@pytest.fixture
+def two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two topics have room at once."""
+    for place in ("session", "room"):
+        monkeypatch.setattr(f"protocol.session.{place}.TOPIC_COUNT_MAX", 2)
+
+
+def _announced_by(session: Session, count: int) -> None:
+    for topic in TOPICS[:count]:
+        session.handle(TopicFollowed(topic, is_own=True, is_entrusted=True))
+
+
+@pytest.mark.usefixtures("two")
+def test_topics_that_the_peer_has_not_announced_are_put_by_for_others_and_joined_once_it_does() -> None:
+    session = Session(SESSION_ID, is_dialer=True)
+    session.handle(MessageReceived(_theirs(TOPICS[9])))
+    _announced_by(session, 2)
+    may_announce = [session.may_announce]
+    session.handle(RoomWanted())
+    assert [*may_announce, session.may_announce] == [False, True]
+    assert (session.progress_of(ONE), session.topics) == (None, [])
+    assert session.handle(CommitsAccepted(ONE, (1,))) == []
+    session.handle(TopicFollowed(TOPICS[2], is_own=True))
+    outputs = session.handle(MessageReceived(_theirs(OTHER)))
+    assert outputs == [LoadSummary(OTHER), LoadEarlier(OTHER, is_asked=False)], "it was said a moment ago"
+    said = Summary(blind_topic(OTHER, SESSION_ID), 0, (), 0, Digest(bytes(32)))
+    assert session.handle(MessageReceived(said)) == [], "the peer may speak of it at once"
+    outputs = session.handle(MessageReceived(_theirs(ONE)))
+    assert outputs[0] == Send(Announce((announced_topic(ONE, SESSION_ID, by_dialer=True),))), (
+        "the peer may have forgotten it"
+    )
+    assert session.joined_count == 2
+
+
+@pytest.mark.usefixtures("two")
+def test_who_announces_nothing_is_told_of_no_more_topics_than_have_room() -> None:
+    session = Session(SESSION_ID, is_dialer=True)
+    _announced_by(session, 2)
+    for _ in range(3):
+        session.handle(RoomWanted())
+        assert not session.may_announce
+        session.handle(MessageReceived(Announce(())))
+
+
+@pytest.mark.usefixtures("two")
+def test_topics_that_a_relay_was_asked_to_keep_are_not_put_by() -> None:
+    session = Session(SESSION_ID, is_dialer=True)
+    session.handle(MessageReceived(Relay()))
+    _announced_by(session, 2)
+    session.handle(RoomWanted())
+    assert [one.topic for one in session.topics] == [ONE, OTHER]
 
 
 def test_many_topics_are_announced_and_entrusted_in_as_few_messages_as_hold_them() -> None:
