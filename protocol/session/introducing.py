@@ -4,6 +4,7 @@ Only on epochs' own topics, which both sides have shown to know, and only where 
 relay takes none: it knows its topics' followers, who did not ask it to make them known to one another.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
@@ -37,12 +38,14 @@ class _Budget:
 
 
 class Introducing:
-    """Introductions that may be sent and taken on one session."""
+    """Introductions that may be sent and taken on one session. Topics beyond INTRODUCED_TOPIC_COUNT_MAX take turns."""
 
     def __init__(self, *, takes_part: bool) -> None:
         self._takes_part = takes_part
         self._peer_takes_part = False
-        self._budgets: dict[TopicKey, _Budget] = {}  # by topic
+        self._budgets: dict[TopicKey, _Budget] = {}  # by topic, the one that has had it longest first
+        self._waiting: deque[TopicKey] = deque()  # topics without a budget, which get one in their turn
+        self._others = _Budget()  # what is taken on all of these together
         self._checks = 0
 
     def peer_takes_part(self) -> None:
@@ -55,19 +58,30 @@ class Introducing:
 
     def joined(self, progress: TopicProgress) -> list[Output]:
         """Introduce peers on a topic that was joined, where that is allowed."""
-        is_open = self._takes_part and self._peer_takes_part and progress.is_own
-        if not is_open or len(self._budgets) >= INTRODUCED_TOPIC_COUNT_MAX:
+        if not self._may_introduce(progress):
+            return []
+        if len(self._budgets) >= INTRODUCED_TOPIC_COUNT_MAX:
+            self._waiting.append(progress.topic)
             return []
         self._budgets[progress.topic] = _Budget()
         return [FindPeers(progress.topic)]
 
+    def _may_introduce(self, progress: TopicProgress) -> bool:
+        return self._takes_part and self._peer_takes_part and progress.is_own
+
     def check(self) -> list[Output]:
-        """Allow some more introductions: called at each keep-alive."""
-        for budget in self._budgets.values():
+        """Allow some more introductions: called at each keep-alive. From time to time other topics have their turn."""
+        for budget in (*self._budgets.values(), self._others):
             budget.sendable = min(budget.sendable + 1, INTRODUCTIONS_SENT_AT_ONCE_MAX)
             budget.takeable = min(budget.takeable + 2, INTRODUCTIONS_TAKEN_AT_ONCE_MAX)
         self._checks += 1
         is_time = self._checks % _CHECKS_BETWEEN == 0
+        if is_time:
+            for _ in range(min(len(self._waiting), len(self._budgets))):
+                longest = next(iter(self._budgets))
+                del self._budgets[longest]
+                self._waiting.append(longest)
+                self._budgets[self._waiting.popleft()] = _Budget()
         return [FindPeers(topic) for topic, budget in self._budgets.items() if budget.is_behind or is_time]
 
     def introduce(self, progress: TopicProgress, event: PeersFound) -> list[Output]:
@@ -86,8 +100,15 @@ class Introducing:
         return [Send(Introduce(progress.blind, fresh))]
 
     def handle_introduce(self, progress: TopicProgress, message: Introduce) -> list[Output]:
-        """Take peers that the peer introduces. Raises PeerFault where it may not."""
+        """Take peers that the peer introduces. Raises PeerFault where it may not.
+
+        It may on topics that have no turn here: which are the first to be joined is not the same on both sides.
+        """
         budget = self._budgets.get(progress.topic)
+        if budget is None and self._may_introduce(progress):
+            budget = self._others
+            if budget.takeable == 0:
+                return []
         if budget is None:
             raise PeerFault("unasked_introduction")
         if budget.takeable == 0:

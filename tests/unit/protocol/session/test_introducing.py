@@ -147,6 +147,33 @@ def test_introductions_are_made_on_so_many_topics() -> None:
     assert asked == [True] * INTRODUCED_TOPIC_COUNT_MAX + [False]
 
 
+def test_topics_beyond_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("protocol.session.introducing.INTRODUCED_TOPIC_COUNT_MAX", 2)
+    session = Session(SESSION_ID, is_dialer=True, introduces=True)
+    _hear(session, Introductions())
+    topics = [TopicKey(bytes([number]) * 32) for number in range(5)]
+    for topic in topics:
+        _join(session, topic)
+    asked = [one.topic for _ in range(50) for one in session.handle(CheckDue()) if isinstance(one, FindPeers)]
+    assert len(asked) == 10, "two in each turn"
+    assert {topic: asked.count(topic) for topic in topics} == dict.fromkeys(topics, 2)
+
+
+def test_a_peer_may_introduce_on_topics_that_have_no_turn_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both sides join the same topics in orders of their own. What it says there is bounded, too."""
+    monkeypatch.setattr("protocol.session.introducing.INTRODUCED_TOPIC_COUNT_MAX", 1)
+    session = _introducing()
+    others = [TopicKey(bytes([number]) * 32) for number in range(3)]
+    for topic in others:
+        _join(session, topic)
+    said = [Introduce(blind_topic(topic, SESSION_ID), (BOB,)) for topic in others]
+    taken = [_hear(session, said[number % 3]) for number in range(2 * INTRODUCTIONS_TAKEN_AT_ONCE_MAX)]
+    learned = [[LearnPeers(others[number % 3], (BOB,))] for number in range(INTRODUCTIONS_TAKEN_AT_ONCE_MAX)]
+    assert taken == [*learned, *([[]] * INTRODUCTIONS_TAKEN_AT_ONCE_MAX)]
+    session.handle(CheckDue())
+    assert [_hear(session, one) for one in said] == [*learned[:2], []]
+
+
 @pytest.mark.parametrize(
     "address, across, may",
     [
