@@ -69,6 +69,11 @@ class SyncState:
         level = [] if self.standing is None else self.standing["in_sync_with"]
         return [peer for peer, _ in self.peers if peer["peer"] in level]
 
+    @property
+    def waiting_topics(self) -> int:
+        """Return how many topics wait for their turn to be compared with the peer with which most do."""
+        return max((peer["waiting_topics"] for peer, _ in self.peers), default=0)
+
     def answer(self, repo: str) -> dict[str, object]:
         """Return what programs get."""
         held_by = self.held_by
@@ -119,19 +124,20 @@ class SyncState:
                 for peer, _ in self.peers[:_PEERS_NAMED_MAX]
             )
             return f"no peer is connected; this node dials {tried}"
+        if self.waiting_topics:
+            return f"{counted(self.waiting_topics, 'topic')} not compared yet with a peer"
         if not any(topic["state"] != "not joined" for topics in connected for topic in topics):
             return f"no connected peer follows this repo ({len(connected)} connected)"
-        waiting = max(peer["waiting_topics"] for peer, _ in self.peers)
-        return f"{counted(waiting, 'topic')} not compared yet with a peer" if waiting else ""
+        return ""
 
 
 def wait_in_sync(api: "Client", repo: str, timeout: float | None) -> SyncState:
     """Look at a repo until a peer holds the same, and show progress. Raises ServiceError `incomplete`.
 
-    Without a `timeout` it ends early where nobody is there to sync with.
+    Without a `timeout` it ends early where nobody is there to sync with, and no topics take turns either.
     """
     begun = time.monotonic()
-    hopeless_from, said, is_moving = begun, "", False
+    hopeless_from, said, is_moving, waiting = begun, "", False, 0
     with show_progress("synced", "commit", None) as synced:
         while (reason := (state := SyncState.load(api, repo)).reason()) is not None:
             progress = None if state.standing is None else state.standing["progress"]
@@ -140,8 +146,9 @@ def wait_in_sync(api: "Client", repo: str, timeout: float | None) -> SyncState:
                 synced(progress["done"], progress["total"], progress["seconds_left"])
             if reason not in ("", said):
                 say(f"waiting: {reason}")
-            said, now = reason, time.monotonic()
-            hopeless_from = hopeless_from if reason else now
+            said, now, before, waiting = reason, time.monotonic(), waiting, state.waiting_topics
+            if not reason or waiting < before:
+                hopeless_from = now
             alone_max = NOBODY_SECONDS if reason == _NOBODY else HOPELESS_SECONDS
             if now - begun > (SECONDS_MAX if timeout is None else timeout) or (
                 timeout is None and now - hopeless_from > alone_max

@@ -73,6 +73,8 @@ class _Seen:
     """Those that it shares."""
     moving: set[int] = field(default_factory=set)
     """Of these, such with a transfer that goes on."""
+    has_turns: bool = False
+    """Whether topics were seen to wait for their turn."""
 
 
 class Standings:
@@ -247,6 +249,9 @@ class Standings:
         if seen is None:
             seen = self._seen[connection] = _Seen()
             changed = {progress.topic for progress in connection.topics}
+        if connection.waiting_count and not seen.has_turns:
+            seen.has_turns = True
+            changed |= {topic for topic in tables.by_topic if connection.is_waiting(topic)}
         nums = {tables.by_topic[topic].repo_num for topic in changed if topic in tables.by_topic}
         nums.update(num for num in (*touched, *seen.moving) if num in tables.repos)
         if connection.peer_is_relay != seen.is_relay:
@@ -259,7 +264,8 @@ class Standings:
             joined = [one for one in progress if one is not None and one.is_joined]
             waiting = sum(connection.is_waiting(one.topic) for one in tables.topics_in(num))
             now = self._hub.clock_ms() // 1000
-            link = _link(state, joined, tables.writing_topics(num), waiting, now) if joined else None
+            has_link = joined or waiting  # a peer with which a topic waits may follow it
+            link = _link(state, joined, tables.writing_topics(num), waiting, now) if has_link else None
             if links.get(connection) != link:
                 found.add(num)
             (seen.moving.add if link is not None and link.changes_alone else seen.moving.discard)(num)
@@ -414,6 +420,7 @@ def _link(
             now - max((rates.arriving.last_at(topic) or state.met_at for topic in coming), default=now)
         ),
         waiting,
+        bool(each),
         min(filter(None, stalls), default=None),
     )
 

@@ -57,6 +57,8 @@ class Link:
 
     waiting: int = 0
     """Topics of the repo that wait for their turn to be compared."""
+    is_joined: bool = True
+    """The peer follows a topic of the repo; else it may, for some wait."""
     stall: Stall | None = None
     """The longest of its topics."""
 
@@ -226,7 +228,8 @@ def _count_guests(facts: RepoFacts, outlook: Outlook) -> int:
     """Count at least the peers that follow a repo and are no member's: relays are told apart, members have one node each."""
     if facts.members is None:
         return 0
-    return max(0, len({link.peer for link in outlook.links if not link.is_relay}) - facts.members)
+    followers = {link.peer for link in outlook.links if link.is_joined and not link.is_relay}
+    return max(0, len(followers) - facts.members)
 
 
 def _network_parts(
@@ -288,7 +291,10 @@ def _told_link(outlook: Outlook) -> Link:
     coming = [link for link in outlook.links if link.is_coming and not link.refused]
     if coming:
         return max(coming, key=lambda one: (one.coming or 0.0, -one.behind))
-    return min(outlook.links, key=lambda one: (bool(one.refused), one.behind, one.unsent or 0))
+    return min(
+        outlook.links,
+        key=lambda one: (bool(one.refused), not one.is_joined, one.behind, one.unsent or 0),
+    )
 
 
 def _progress(outlook: Outlook, here: int) -> SyncProgress | None:

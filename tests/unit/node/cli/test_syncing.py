@@ -104,6 +104,28 @@ def test_a_sync_ends_where_there_is_no_use_in_waiting(
     assert seconds < clock.now < seconds + 1
 
 
+def test_a_sync_goes_on_while_topics_take_turns_and_says_how_many_wait(
+    clock: _Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The peer is not known to follow the repo until the last of them was compared."""
+    met_after = 5 * HOPELESS_SECONDS
+    standing, peer = {**STANDING, "in_sync_with": []}, {**RELAY, "topics": []}
+    api = _api(standing, [peer])
+
+    def list_peers() -> dict[str, Any]:
+        left = round(met_after - clock.now) // 30
+        peer["waiting_topics"] = left
+        standing["in_sync_with"] = [] if left else [PEER]
+        return {"peers": [peer]}
+
+    api.list_peers = list_peers
+    wait_in_sync(api, "garden", None)
+    assert clock.now > met_after - 30
+    said = capsys.readouterr().err
+    assert "waiting: 10 topics not compared yet with a peer" in said
+    assert "no connected peer" not in said
+
+
 def test_a_time_that_was_given_is_waited_for(clock: _Clock) -> None:
     with pytest.raises(ServiceError, match="not in sync after 200 s"):
         wait_in_sync(_api({**STANDING, "in_sync_with": []}, []), "garden", 200)

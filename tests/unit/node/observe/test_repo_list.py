@@ -245,7 +245,8 @@ async def _check(service: Services, node: Node) -> None:
             joined = [one for one in progress if one is not None and one.is_joined]
             waiting = sum(state.connection.is_waiting(one.topic) for one in tables.topics_in(num))
             now = node.hub.clock_ms() // 1000
-            expected = _link(state, joined, tables.writing_topics(num), waiting, now) if joined else None
+            is_linked = bool(joined or waiting)
+            expected = _link(state, joined, tables.writing_topics(num), waiting, now) if is_linked else None
             assert standings._links.get(num, {}).get(state.connection) == expected
 
 

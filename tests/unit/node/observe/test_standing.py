@@ -40,7 +40,7 @@ from node.sync.sync_progress import topic_progress
 from protocol.formats.content import Post
 from protocol.formats.text import id_text
 from protocol.ids import PeerId, TopicKey
-from protocol.limits.peers import STATED_COUNT_MAX
+from protocol.limits.peers import FIRST_TURNS_SECONDS, STATED_COUNT_MAX
 from protocol.session import transfer
 from ravel.types.peers import CalledPeer, PeerOwner
 from ravel.types.repos import RepoStanding, StandingPart
@@ -729,6 +729,29 @@ async def test_nobody_is_level_while_topics_of_the_repo_wait_for_their_turn(
             await wait_all_tasks_blocked()
             (link,) = standings.outlook(alice.repo()).links
             assert (link.waiting, link.is_level) == (0, True)
+
+
+async def test_a_repo_whose_topics_wait_for_their_turn_is_not_said_to_be_followed_by_nobody(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And who may turn out to follow it is no guest of it."""
+    monkeypatch.setattr("protocol.session.session.TOPIC_COUNT_MAX", 1)
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        alice.author.founding.create_repo("first")
+        bob.author.founding.create_repo("his own")
+        repo, _ = alice.author.founding.create_repo("second")
+        alice.hub.topics_changed()
+        async with connected(bob, alice) as (_, side):
+            standings = _seen(alice, side)
+            await wait_all_tasks_blocked()
+            outlook = standings.outlook(repo)
+            (link,) = outlook.links
+            assert (link.waiting, link.is_joined, link.is_level) == (2, False, False)
+            said = describe_standing(MEMBER, outlook, Unheld(), _nobody)
+            assert (said["state"], said["guests"]) == ("syncing", 0)
+            assert "2 topics wait to be compared with peer" in standing_sentence(said)
+            await trio.sleep(10 * FIRST_TURNS_SECONDS)
+            assert standings.outlook(repo).links == (), "the peer has heard of it, and follows it not"
 
 
 @pytest.mark.slow
