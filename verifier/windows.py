@@ -9,7 +9,7 @@ A commit is
 
 - *rejected*, if a rule rejects it by what is here: then every replica rejects it;
 - *confirmed*, if it is a witness or in the past of one, or if the rules accept it and all that it acks is confirmed or
-  accepted;
+  accepted. Heads that a believed link names are witnesses, too: what stands at and before them rests on its maker's word;
 - else it *waits*: nothing is said of it.
 
 Who says `whole` of a commit that is rejected has lied, and witnesses nothing more.
@@ -49,6 +49,8 @@ class Standing:
     """By stated rank, then id: among commits that passed as many checkpoints, the order in which a full replica has them."""
     listed: list[CommitId] = field(default_factory=list)
     """Of these, those that are not void, whatever their past is."""
+    by_word: set[CommitId] = field(default_factory=set)
+    """Of the confirmed ones, those that nothing confirms but a link."""
     waiting: list[CommitId] = field(default_factory=list)
     rejected: dict[CommitId, Rejected] = field(default_factory=dict)
     misplaced: list[CommitId] = field(default_factory=list)
@@ -93,6 +95,7 @@ def confirm(
     lookup: CommitLookup,
     membership: Membership,
     witnesses: Container[UserId],
+    vouched: Collection[CommitId] = (),
 ) -> Standing:
     """Find what of a window is confirmed. Costs O(window and its acks), and what judging it asks of the membership.
 
@@ -102,6 +105,7 @@ def confirm(
         lookup: What is accepted and rejected here.
         membership: Grown by all root branch commits that are accepted here.
         witnesses: Users who are believed where they say `whole`.
+        vouched: Heads of the branch that a believed link names.
     """
     by_rank = sorted(window, key=lambda one: (one.signed.commit.rank, one.signed.commit.commit_id))
     beside = {one.signed.commit.commit_id: _facts_of(one.signed, branch) for one in by_rank}
@@ -136,21 +140,29 @@ def confirm(
             believed[commit.commit_id] = commit.content.author
     standing.rejected = known.rejected
     honest = [commit_id for commit_id, author in believed.items() if author not in liars]
-    confirmed = _with_past(honest, beside, known.rejected.keys() | set(standing.misplaced))
+    fallen = known.rejected.keys() | set(standing.misplaced)
+    confirmed = _with_past(honest, beside, fallen)
+    by_word = _with_past(vouched, beside, fallen) - confirmed
     for one in by_rank:
         commit_id = one.signed.commit.commit_id
-        if commit_id in known.rejected or commit_id in standing.misplaced:
+        if commit_id in fallen:
             continue
-        if commit_id in passing and all(
-            ack in confirmed or lookup.accepted(ack) is not None for ack in one.signed.commit.acks
-        ):
+        acks = [ack for ack in one.signed.commit.acks if lookup.accepted(ack) is None]
+        if commit_id in passing and all(ack in confirmed for ack in acks):
             confirmed.add(commit_id)
-        if commit_id not in confirmed:
+            by_word.discard(commit_id)
+        elif commit_id in passing and all(ack in confirmed or ack in by_word for ack in acks):
+            by_word.add(commit_id)
+        if commit_id not in confirmed and commit_id not in by_word:
             standing.waiting.append(commit_id)
             continue
         standing.confirmed.append(commit_id)
-        is_listed = commit_id in usable and _counts(one.signed, usable[commit_id], membership)
+        # A commit whose place is not here is not void by the word of the link: its maker's node does not count void ones.
+        is_listed = commit_id in by_word
+        if commit_id in usable:
+            is_listed = _counts(one.signed, usable[commit_id], membership)
         (standing.listed if is_listed else standing.waiting).append(commit_id)
+    standing.by_word = by_word
     return standing
 
 
@@ -176,7 +188,7 @@ def _is_of_root(facts: CommitFacts | None, branch: BranchFacts) -> bool:
 
 
 def _with_past(
-    believed: Sequence[CommitId], beside: Mapping[CommitId, CommitFacts], fallen: Container[CommitId]
+    believed: Collection[CommitId], beside: Mapping[CommitId, CommitFacts], fallen: Container[CommitId]
 ) -> set[CommitId]:
     """Return some commits and what of the window is in their past."""
     found: set[CommitId] = set()

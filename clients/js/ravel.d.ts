@@ -344,7 +344,7 @@ export interface RepoStanding {
 /** One thing that people are told of a repo: a code, with the values that belong to it. */
 export interface StandingPart {
   at?: number | null;
-  code: "alone" | "ask_accepted" | "ask_closed" | "ask_expired" | "ask_failed" | "ask_refused" | "ask_sending" | "ask_waiting" | "behind" | "behind_quiet" | "causes_missing" | "comparing" | "damaged" | "epoch_due" | "excluded" | "false_checkpoint" | "follows_parts" | "former" | "guests" | "held" | "in_sync" | "join_refused" | "joining" | "link_ended" | "membership_damaged" | "not_shared" | "own_forks" | "reading" | "reading_branches" | "refused" | "requests" | "secrets_missing" | "sending" | "stalled" | "syncing" | "topics_waiting" | "uncertain" | "unfetched_files" | "unheld" | "unheld_unknown" | "unread" | "waiting";
+  code: "alone" | "ask_accepted" | "ask_closed" | "ask_expired" | "ask_failed" | "ask_refused" | "ask_sending" | "ask_waiting" | "behind" | "behind_quiet" | "causes_missing" | "comparing" | "damaged" | "epoch_due" | "excluded" | "false_checkpoint" | "false_voucher" | "follows_parts" | "former" | "guests" | "held" | "in_sync" | "join_refused" | "joining" | "link_ended" | "membership_damaged" | "not_shared" | "own_forks" | "reading" | "reading_branches" | "refused" | "requests" | "secrets_missing" | "sending" | "stalled" | "syncing" | "topics_waiting" | "uncertain" | "unfetched_files" | "unheld" | "unheld_unknown" | "unread" | "vouched" | "waiting";
   count?: number;
   foreign?: number;
   least?: boolean;
@@ -1213,6 +1213,7 @@ export interface TimelineWindow {
 export interface ArrivingCommits {
   earlier: number;
   items: CommitItem[];
+  vouched?: VouchedBy;
   waiting: number;
 }
 
@@ -1244,6 +1245,13 @@ export interface CommitItem {
   text: string | null;
   time: number;
   unreadable?: boolean;
+}
+
+/** Whose word some of these commits rest on until the past is here: who made the invitation by which this node joined. */
+export interface VouchedBy {
+  at: number;
+  name: string;
+  user: string;
 }
 
 /** A window of a timeline's edits. */

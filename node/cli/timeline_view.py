@@ -41,6 +41,8 @@ def print_arriving(arriving: Mapping[str, Any], text_of: Callable[[Any], str]) -
     if arriving["items"]:
         earlier = counted(arriving["earlier"], "earlier post is on its", "earlier posts are on their")
         print(f"(At least {earlier} way.)")
+        if (by := arriving.get("vouched")) is not None:
+            print(f"(As {display_safe(by['name'])} had them: {date_text(by['at'])}.)")
         print_days(arriving["items"], text_of)
     if arriving["waiting"]:
         waiting = counted(arriving["waiting"], "newer post waits", "newer posts wait")

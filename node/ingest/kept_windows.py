@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 
 from node.ingest.publication_parsing import Opened
 from node.ingest.replica import Replica
+from node.ingest.vouchers import Vouched, Vouchers, is_believed
 from protocol.crypto.keys import EpochKey
+from protocol.formats.links import NewestPosts
 from protocol.ids import CommitId, EpochId, Mark, UserId
 from protocol.limits.peers import (
     WINDOW_KEPT_AUTHOR_SHARE,
@@ -71,6 +73,8 @@ class ShownWindow:
     """Others that nobody confirms whom this node trusts."""
     earlier: int
     """Commits before them that are not here, at least."""
+    vouched: NewestPosts | None
+    """What the link states by which some of them alone are confirmed."""
 
 
 class KeptWindows:
@@ -78,6 +82,8 @@ class KeptWindows:
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
+        self.vouchers = Vouchers(replica)
+        """Whose word posts rest on before the root branch is here."""
         self._lock = threading.Lock()
         self._kept: dict[int, _Kept] = {}  # by number of the branch, the one longest without news first
 
@@ -128,7 +134,10 @@ class KeptWindows:
             return None
         with self._replica.database.read() as connection:
             last = find_last_rejection(connection, root.num)  # it changes no branch's row
-        state = version, branch.commit_count, root.commit_count, last
+        vouched = self.vouchers.find(branch.repo_num)
+        if vouched is not None and vouched.states.branch != branch.branch_id:
+            vouched = None
+        state = version, branch.commit_count, root.commit_count, last, vouched
         if kept.found is not None and kept.found[0] == state:
             return kept.found[1]
         repo_id = branch.facts.repo_id
@@ -138,19 +147,25 @@ class KeptWindows:
             except DamagedBlock:
                 return None
             named = {one for kept_one in commits for one in _named_by(kept_one)}
+            named.update(() if vouched is None else vouched.states.heads)
             lookup = _Lookup(load_facts(connection, named), load_rejected(connection, sorted(named)))
             left = [one for one in commits if not lookup.knows(one.commit_id)]
             persons, user = self._replica.persons(repo_id), self._replica.own_feeds.user
             own = {} if user is None else _devices_of(persons, user)
-            liars = kept.liars | _find_liars(commits, lookup.rejected)
+            liars = kept.liars | _find_liars(commits, lookup.rejected) | _find_false(vouched, lookup.rejected)
+            if vouched is not None and (
+                vouched.states.maker in liars or not is_believed(vouched, membership)
+            ):
+                vouched = None
             standing = confirm(
                 [WindowCommit(one.opened.signed, one.topic) for one in left],
                 branch.facts,
                 lookup,
                 membership,
                 find_witnesses(membership, own) - liars,
+                () if vouched is None else vouched.states.heads,
             )
-        shown = _show(left, standing, branch.commit_count)
+        shown = _show(left, standing, branch.commit_count, vouched)
         with self._lock:
             gone = {one.commit_id for one in commits} - {one.commit_id for one in left}
             for commit_id in gone.union(standing.misplaced):
@@ -215,6 +230,13 @@ def _find_liars(commits: Iterable[KeptCommit], rejected: Container[CommitId]) ->
     return frozenset(one.author for one in said if one.commit_id in rejected)
 
 
+def _find_false(vouched: Vouched | None, rejected: Container[CommitId]) -> frozenset[UserId]:
+    """Return the maker of a link that says of a rejected commit that it was accepted."""
+    if vouched is None or not any(head in rejected for head in vouched.states.heads):
+        return frozenset()
+    return frozenset((vouched.states.maker,))
+
+
 def _named_by(one: KeptCommit) -> list[CommitId]:
     """Return a commit, what it acks, and what its place names."""
     commit = one.opened.signed.commit
@@ -227,8 +249,12 @@ def _devices_of(persons: Mapping[UserId, UserId], user: UserId) -> set[UserId]:
     return {user, person, *(device for device, of in persons.items() if of == person)}
 
 
-def _show(left: Sequence[KeptCommit], standing: Standing, accepted_count: int) -> ShownWindow:
+def _show(
+    left: Sequence[KeptCommit], standing: Standing, accepted_count: int, vouched: Vouched | None
+) -> ShownWindow:
     by_id = {one.commit_id: one for one in left}
     listed = tuple(by_id[commit_id] for commit_id in standing.listed)
     lowest = listed[0].opened.signed.commit.rank if listed else 0
-    return ShownWindow(listed, len(standing.waiting), max(0, lowest - accepted_count))
+    by_word = vouched is not None and any(one.commit_id in standing.by_word for one in listed)
+    states = vouched.states if vouched is not None and by_word else None
+    return ShownWindow(listed, len(standing.waiting), max(0, lowest - accepted_count), states)

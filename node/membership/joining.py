@@ -18,6 +18,7 @@ from node.authoring.drafting import Draft
 from node.authoring.refusals import RefusedByRules
 from node.authoring.writing import write_commits, write_job
 from node.ingest.ingest_result import IngestResult
+from node.ingest.vouchers import find_vouched
 from node.membership.devices import DeviceKeeper, coming_repo
 from node.membership.epoch_duties import EpochDuties
 from node.membership.epoch_keys import KeyTaker
@@ -39,16 +40,17 @@ from protocol.formats.links import (
     InvitationLink,
     PeerAddress,
     ReadCapability,
+    Voucher,
     decode_kept_link,
     find_kept_ask,
 )
 from protocol.formats.proofs import prove_invitation
 from protocol.formats.text import id_text
-from protocol.ids import CommitId, ObjectId, RepoId, TopicKey, UserId
+from protocol.ids import CommitId, ObjectId, RepoId, TopicKey, UserId, first_commit
 from storage.engine.database import StorageError
-from storage.repos.deletion import forget_repo
+from storage.repos.deletion import forget_branch, forget_repo
 from storage.repos.epochs import Epoch
-from storage.repos.repos import Repo, add_branch_alone, add_repo
+from storage.repos.repos import Repo, add_branch, add_branch_alone, add_repo
 
 log = structlog.get_logger()
 
@@ -354,6 +356,19 @@ class Joiner:
                 # First: a crash between leaves a feed that waits for a peer, and no forked one.
                 replica.own_feeds.note_return(repo.repo_id)
             kept = add_repo(replica.database, change.connection, repo, epoch)
+            vouched = None if repo.invitation is None else find_vouched(repo.repo_id, repo.invitation)
+            states = None if vouched is None else vouched.states
+            if states is not None and here is None and not change.tables.with_id(states.branch):
+                # Shown from now on, while the root branch comes. Of what is here, the link says nothing.
+                first = first_commit(states.branch)
+                add_branch(
+                    replica.database,
+                    change.connection,
+                    kept.num,
+                    states.branch,
+                    states.branch_name,
+                    first,
+                )
         known = change.tables.repos[kept.num]  # as it was stored: others may delete it by now
         self._keys.keep(known, [replace(epoch, repo_num=kept.num, repo_id=kept.repo_id)])
         return kept
@@ -369,7 +384,16 @@ class Joiner:
             return commit_id in replica.membership(repo.repo_id).operations
 
     def _forget_link(self, repo: Repo) -> None:
-        self._hub.replica.forget_invitation(repo)
+        """Forget the link of a join that is over, and first a branch that the link alone names."""
+        replica, vouched = self._hub.replica, self._hub.windows.vouchers.find(repo.num)
+        branch = None if vouched is None else replica.tables.find_branch(repo.num, vouched.states.branch)
+        if branch is not None:
+            with replica.membership_lock:
+                is_added = bool(replica.membership(repo.repo_id).operations.branch_adds(branch.branch_id))
+            if not is_added:
+                with replica.change() as change:
+                    forget_branch(change.connection, branch.num, replica.root_branch(repo).num)
+        replica.forget_invitation(repo)
 
 
 def _why_refused(error: ServiceError) -> str:
@@ -386,6 +410,7 @@ def link_of(
     permission: Permission,
     expires_at: int,
     peers: tuple[PeerAddress, ...],
+    voucher: Voucher | None = None,
 ) -> InvitationLink:
     """Make the link of an invitation: the writers' secret goes only to those who may write."""
     return InvitationLink(
@@ -399,4 +424,5 @@ def link_of(
         permission,
         expires_at,
         peers,
+        voucher,
     )

@@ -16,6 +16,7 @@ from node.authoring.writing import write_commit
 from node.ingest.replica import Replica
 from node.membership.joining import Joiner, link_of
 from node.membership.lobbies import find_asked, find_repo
+from node.membership.vouching import make_voucher
 from node.network.network import Network
 from node.network.own_addresses import OwnAddresses, told_reach
 from node.network.peer_state import PeerState
@@ -124,7 +125,17 @@ class Sharing:
             self._hub, self._author, root, Draft(body, metadata=RENEWAL_NOTE if renews else b"")
         )
         epoch = self._hub.replica.writing_epoch(repo)
-        link = link_of(repo, epoch, written.commit_id, seed, wanted, expires_at, ways.peers)
+        voucher = await self._hub.run_blocking(
+            make_voucher,
+            self._hub.replica,
+            self._author,
+            repo,
+            epoch,
+            written.commit_id,
+            self._joiner.profiles.me.name,
+            self._hub.clock_ms(),
+        )
+        link = link_of(repo, epoch, written.commit_id, seed, wanted, expires_at, ways.peers, voucher)
         return {
             "invitation": invitation_text(link),
             "id": id_text(written.commit_id),

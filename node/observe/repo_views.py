@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from node.authoring.author import Author
 from node.ingest.people import SHORT_ID_LENGTH
+from node.ingest.vouchers import Vouched
 from node.membership.inbox import Inbox
 from node.membership.joining import Joiner
 from node.membership.lobbies import find_repo, is_lobby
@@ -13,11 +14,12 @@ from node.observe.absent import NOTHING_ABSENT, find_absence
 from node.observe.standing import Standings
 from node.observe.standing_view import NO_OUTLOOK, Outlook, RepoFacts, Unheld, describe_standing
 from node.sync.hub import Hub
+from node.timelines.arriving import maker_name
 from node.timelines.views import repo_view
 from protocol.formats.links import find_kept_ask
 from protocol.formats.text import id_text
 from protocol.ids import RepoId, UserId
-from ravel.types.repos import RepoView
+from ravel.types.repos import RepoView, StandingPart
 from storage.commits.blocks import DamagedBlock
 from storage.commits.damaged import count_damaged_in
 from storage.commits.feeds import count_forks_of
@@ -63,6 +65,7 @@ class RepoViews:
             forks = count_forks_of(connection, self._author.user)
             unread = count_unread_in(connection)
             damaged = count_damaged_in(connection) if replica.has_damaged else {}
+            false = {repo.num: self._hub.windows.vouchers.find_false(connection, repo.num) for repo in repos}
         found: dict[int, RepoView | None] = {}
         for repo in repos:
             num, current = repo.num, replica.repos.get(repo.num)
@@ -81,6 +84,7 @@ class RepoViews:
                     damaged=damaged.get(num, 0),
                     revision=revisions[num],
                     is_asked=current.repo_id in asked,
+                    false=false[num],
                 )
         return found
 
@@ -96,6 +100,7 @@ class RepoViews:
         damaged: int,
         revision: int,
         is_asked: bool,
+        false: Vouched | None,
     ) -> RepoView:
         replica = self._hub.replica
         permission, was_member, is_damaged = None, False, False
@@ -133,6 +138,8 @@ class RepoViews:
             own_forks=own_forks,
             unread=unread,
             damaged=damaged,
+            vouched=self._vouched(repo, branches),
+            false_voucher="" if false is None else maker_name(replica, repo.repo_id, false.states),
             false_signers=self._called(repo, signers),
             members=others,
         )
@@ -154,6 +161,18 @@ class RepoViews:
             revision=revision,
             is_damaged=is_damaged,
         )
+
+    def _vouched(self, repo: Repo, branches: Sequence[Branch]) -> StandingPart | None:
+        """Return whose word the newest posts rest on that are shown now. Costs O(window) where anything has changed."""
+        vouched = self._hub.windows.vouchers.find(repo.num)
+        for branch in branches:
+            if vouched is None or branch.branch_id != vouched.states.branch:
+                continue
+            shown = self._hub.windows.find(branch.num)
+            if shown is not None and shown.vouched is not None:
+                name = maker_name(self._hub.replica, repo.repo_id, shown.vouched)
+                return {"code": "vouched", "people": [name], "at": shown.vouched.at // 1000}
+        return None
 
     def _called(self, repo: Repo, users: Sequence[UserId]) -> tuple[str, ...]:
         """Return the members' names: this user's name for them, else the start of their ids."""

@@ -158,6 +158,8 @@ _PARTS: Final[Mapping[str, Callable[["StandingPart"], str]]] = {
         f"new secrets are due since the members have changed{_helpers(one, 'starts', 'start')}"
     ),
     "uncertain": lambda one: f"you cannot write yet: peers are asked for commits of yours ({one['reason']})",
+    "vouched": lambda one: f"newest posts as {one['people'][0]} had them ({_when.get()(one['at'] or 0)})",
+    "false_voucher": lambda one: f"the link of {one['people'][0]} names posts that were rejected here",
     "false_checkpoint": lambda one: (
         f"{_named(one['people'], 'and')} signed other members than follow from what is here"
     ),

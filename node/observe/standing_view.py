@@ -126,6 +126,10 @@ class RepoFacts:
     own_forks: int = 0  # places of own feeds that were used more than once
     unread: int = 0  # commits of formats that this Ravel does not know
     damaged: int = 0  # commits whose content is damaged here
+    vouched: StandingPart | None = None
+    """Whose word the newest posts are shown by, while their past is on its way."""
+    false_voucher: str = ""
+    """Name of who made the link, where it names posts that were rejected here."""
     false_signers: tuple[str, ...] = ()  # what the admins are called who signed other members than are here
     members: int | None = None  # how many other members there are; None where that is not known
 
@@ -145,6 +149,10 @@ def describe_standing(
     if state not in _ENDED:
         if facts.uncertain:
             parts.append({"code": "uncertain", "reason": facts.uncertain})
+        if facts.vouched is not None:
+            parts.append(facts.vouched)
+        if facts.false_voucher:
+            parts.append({"code": "false_voucher", "people": [facts.false_voucher]})
         if facts.false_signers:
             parts.append({"code": "false_checkpoint", "people": list(facts.false_signers)})
         parts += _count_parts(own_forks=facts.own_forks, unread=facts.unread, damaged=facts.damaged)

@@ -14,7 +14,9 @@ by a link. All that it has comes to other members on the epoch's topics, and wou
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from typing import Final
 
+from node.ingest.vouchers import PROMISED_NUM
 from node.sync.hub import Hub
 from node.sync.kept_turns import KeptTurns
 from node.sync.session_queries import topic_place
@@ -24,7 +26,10 @@ from protocol.session.outputs import Output
 from protocol.session.session import Session
 from storage.relay.relay import KeptTopic
 from storage.repos.epochs import Topic
-from storage.topics.difference import TopicTables
+from storage.topics.difference import REPLICA, TopicTables
+
+PROMISED: Final = (REPLICA, PROMISED_NUM)
+"""Place of a topic that only a link names so far. It is joined, and summarised once the repo has stated it."""
 
 
 class FollowedTopics:
@@ -92,6 +97,8 @@ class FollowedTopics:
         self._tick, by_topic, moved = self._hub.replica.shown.topics_since(self._tick)
         for topic in moved:
             followed = self._hub.find_followed(topic)
+            if followed is not None and self.places.get(topic) == PROMISED:
+                self.places[topic] = topic_place(followed)  # nothing was agreed about it so far
             if topic in self.places and (followed is None or topic_place(followed) != self.places[topic]):
                 return False
         fresh = [by_topic[topic] for topic in moved if topic in by_topic and topic not in self.places]
@@ -104,6 +111,10 @@ class FollowedTopics:
                 self._resting.setdefault(one.repo_num, {})[one.topic] = None
                 self._names[self._session.peer_name_of(one.topic)] = one.topic
             else:
+                self._waiting[one.topic] = None
+                self._unnamed.append(one.topic)
+        for one in self._hub.windows.vouchers.promised():
+            if one.topic not in self.places and one.topic not in self._waiting:
                 self._waiting[one.topic] = None
                 self._unnamed.append(one.topic)
         if not self._session.has_room_for(len(self._waiting)):  # thousands may wait before a new epoch
@@ -220,7 +231,7 @@ class FollowedTopics:
                 topic, _ = queue.popitem(last=False)
             else:
                 topic = self._kept.pop()
-            followed = self._hub.find_followed(topic)
+            followed = self._hub.find_followed(topic) or self._hub.windows.vouchers.find_promised(topic)
             if followed is not None and topic not in self.places:
                 outputs += self._follow(followed)
         return outputs

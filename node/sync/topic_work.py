@@ -104,7 +104,7 @@ class TopicWork:
     def _find(self, topic: TopicKey) -> Followed | None:
         """Find what a topic is here. Who keeps it no more tells the peer, and goes on as one that holds nothing of it."""
         followed = self._hub.find_followed(topic)
-        if followed is None:
+        if followed is None and self._hub.windows.vouchers.find_promised(topic) is None:
             self._relaying.refuse_forgotten(topic)
         return followed
 

@@ -3,6 +3,8 @@
 Of a topic of which nothing is here, and of which the peer holds much, this side says its summary last. Before it asks for
 the root branch, causes first, then for a window of each branch from its newest commits back. So the newest posts are
 there before the past begins to come, which takes the whole line. A node that is far behind asks beside the past.
+
+Where the link states the newest posts, they are asked for as soon as their topic is joined, beside the root branch.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -69,6 +71,7 @@ class WindowPort:
         self._seen: set[_Mark] = set()  # of which a window was asked for
         self._summaries: dict[TopicKey, trio.Event] = {}  # of topics that are held back
         self._behind: set[int] = set()  # repos of which much is to come from the peer
+        self._promised: set[TopicKey] = set()  # joined topics that only a link names so far
         self._busy: dict[int, int] = {}  # by repo: windows that are under way
         self._done = trio.Event()  # one of them has ended
         self._count = 0
@@ -81,7 +84,8 @@ class WindowPort:
         if held:
             self._summaries.update((topic, trio.Event()) for topic in held)
             self._conversation.start(self._open_new, held)
-        self._load_summaries([topic for topic in topics if topic not in held] if held else topics)
+        promised = [topic for topic in topics if topic not in held and self._is_promised(topic)]
+        self._load_summaries([topic for topic in topics if topic not in held and topic not in promised])
 
     def summary_came(self) -> None:
         """Note that the peer has said a summary: perhaps of a topic that is held back."""
@@ -103,6 +107,10 @@ class WindowPort:
         """Ask for windows of branches of which nobody knew before the root branch had grown."""
         for repo_num in self._behind:
             self._fill(repo_num)
+        stated = [topic for topic in self._promised if topic in self._hub.replica.by_topic]
+        self._promised.difference_update(stated)
+        if stated:
+            self.summarise(stated)
 
     def came(self, output: WindowCame) -> None:
         """Hand an answer to who asked."""
@@ -119,6 +127,28 @@ class WindowPort:
             return False
         knows = self._conversation.knows(WINDOWS)
         return knows and followed.repo_num in self._hub.replica.tables.invited
+
+    def _is_promised(self, topic: TopicKey) -> bool:
+        """Return True of a topic that only a link names so far; ask for the posts that the link states, the first time."""
+        promised = self._hub.windows.vouchers.find_promised(topic)
+        if promised is None or topic in self._hub.replica.by_topic:
+            return False
+        if topic not in self._promised and self._conversation.knows(WINDOWS):
+            self._conversation.start(self._ask_vouched, promised)
+        self._promised.add(topic)
+        return True
+
+    async def _ask_vouched(self, topic: Topic) -> None:
+        """Ask for the posts that a link states: of the branch's window that ends with them."""
+        vouched = self._hub.windows.vouchers.find(topic.repo_num)
+        branch = None
+        if vouched is not None:
+            branch = self._hub.replica.tables.find_branch(topic.repo_num, vouched.states.branch)
+        if vouched is None or branch is None:
+            return
+        (epoch,) = topic.writers_of
+        mark = branch_mark_in(epoch.key, branch.branch_id)
+        await self._ask_page(topic, branch, mark, vouched.states.rank + 1)
 
     async def _open_new(self, topics: Sequence[TopicKey]) -> None:
         """Have topics summarised of repos of which more than the root branch is here; open the others."""
@@ -228,24 +258,28 @@ class WindowPort:
     async def _ask_newest(self, topic: Topic, branch: Branch, mark: BranchMark) -> None:
         """Ask for a window, and for others below it as long as nothing of them is confirmed."""
         try:
-            rank = WINDOW_RANK_MAX
+            rank: int | None = WINDOW_RANK_MAX
             for _ in range(WINDOW_PAGES_MAX):
-                answer = await self._ask(topic.topic, mark, rank, is_upwards=False)
-                if answer is None or not answer.items:
+                if rank is None:
                     return
-                ranks = await self._hub.run_blocking(_ranks_of, answer.items, mark)
-                if ranks is None or max(ranks) >= rank:
-                    self._conversation.part("wrong_window")
-                    return
-                with self._hub.byte_budget.holding(answer.items):
-                    is_shown = await self._keep(topic, branch, answer.items)
-                if is_shown or answer.is_last:
-                    return
-                rank = min(ranks)
+                rank = await self._ask_page(topic, branch, mark, rank)
         finally:
             self._busy[branch.repo_num] -= 1
             self._done.set()
             self._done = trio.Event()
+
+    async def _ask_page(self, topic: Topic, branch: Branch, mark: BranchMark, below: int) -> int | None:
+        """Ask for one window below a rank. Return the rank below which to go on; None if nothing more is to be asked."""
+        answer = await self._ask(topic.topic, mark, below, is_upwards=False)
+        if answer is None or not answer.items:
+            return None
+        ranks = await self._hub.run_blocking(_ranks_of, answer.items, mark)
+        if ranks is None or max(ranks) >= below:
+            self._conversation.part("wrong_window")
+            return None
+        with self._hub.byte_budget.holding(answer.items):
+            is_shown = await self._keep(topic, branch, answer.items)
+        return None if is_shown or answer.is_last else min(ranks)
 
     async def _keep(self, topic: Topic, branch: Branch, items: Sequence[bytes]) -> bool:
         """Keep a window apart. Return True if anything of the branch's is confirmed."""

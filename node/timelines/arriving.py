@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from node.ingest.kept_windows import KeptCommit, KeptWindows
+from node.ingest.people import SHORT_ID_LENGTH
 from node.ingest.replica import Replica
 from node.timelines.commit_fields import author_fields, body_fields
 from node.timelines.post_views import find_mentions
@@ -11,9 +12,11 @@ from protocol.codec import DecodeError
 from protocol.formats.block import WrongKey
 from protocol.formats.body import Body, ErasedBody, UnknownBody, body_kind
 from protocol.formats.declared_kind import read_body
+from protocol.formats.links import NewestPosts
 from protocol.formats.object import MissingBlocks
+from protocol.formats.profiles import find_fault
 from protocol.formats.text import id_text
-from protocol.ids import CommitId, UserId
+from protocol.ids import CommitId, RepoId, UserId
 from ravel.types.commits import CommitItem, ContentFields
 from ravel.types.timelines import ArrivingCommits
 from storage.repos.repos import Branch
@@ -36,7 +39,7 @@ def show_arriving(
     }
     changed = _find_changed(found.listed, relations, persons)
     said = [one for one in found.listed if not _is_change(relations[one.commit_id])]
-    return {
+    shown: ArrivingCommits = {
         "items": [
             _show(replica, branch, one, relations[one.commit_id], changed.get(one.commit_id))
             for one in said[-limit:]
@@ -44,6 +47,19 @@ def show_arriving(
         "earlier": found.earlier,
         "waiting": found.waiting,
     }
+    if found.vouched is not None:
+        shown["vouched"] = {
+            "user": id_text(found.vouched.maker),
+            "name": maker_name(replica, branch.facts.repo_id, found.vouched),
+            "at": found.vouched.at // 1000,
+        }
+    return shown
+
+
+def maker_name(replica: Replica, repo_id: RepoId, states: NewestPosts) -> str:
+    """Return how the maker of a link is shown: as in the repo, else as the link says, else by the start of the id."""
+    claimed = states.name if states.name is not None and not find_fault(states.name) else ""
+    return replica.people.name(repo_id, states.maker) or claimed or id_text(states.maker)[:SHORT_ID_LENGTH]
 
 
 def _is_change(relation: PostRelation | None) -> bool:

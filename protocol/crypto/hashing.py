@@ -77,6 +77,7 @@ _SET_LANES: Final = _CONTEXT + "commit id to set lanes v1"
 _SET_DIGEST: Final = _CONTEXT + "set lanes to set digest v1"
 _EARLIER: Final = _CONTEXT + "topics and set digests to earlier digest v1"
 _MEMBERS: Final = _CONTEXT + "repo and statement to members digest v1"
+_VOUCHER_SIGNED: Final = _CONTEXT + "link voucher signature v1"
 _STORE_MARK: Final = _CONTEXT + "store key to store mark v1"
 _STORE_MASK_KEY: Final = _CONTEXT + "store key to mask key v1"
 _STORE_BOX_KEY: Final = _CONTEXT + "store key to box key v1"
@@ -283,6 +284,11 @@ def earlier_fingerprint(sets: Iterable[tuple[TopicKey, Digest]]) -> bytes:
 def members_digest(repo_id: RepoId, statement: bytes) -> Digest:
     """Return what a membership checkpoint signs, from the encoded statement of its past."""
     return Digest(_derive(_MEMBERS, repo_id + statement))
+
+
+def voucher_digest(encoded: bytes) -> Digest:
+    """Return what the maker of a link signs of the newest posts, from the encoded repo, invitation and statement."""
+    return Digest(_derive(_VOUCHER_SIGNED, encoded))
 
 
 def account_mark(token: AccountToken) -> Mark:

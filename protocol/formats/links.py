@@ -22,10 +22,21 @@ from protocol.formats.block import Reference
 from protocol.formats.body import Permission
 from protocol.formats.content import Name, UnixMilliseconds
 from protocol.formats.text import base32_text, id_text, parse_base32
-from protocol.ids import BranchId, CommitId, EpochId, PeerId, RepoId, TopicKey, UserId, root_branch
+from protocol.ids import (
+    BranchId,
+    CommitId,
+    EpochId,
+    PeerId,
+    RepoId,
+    Signature,
+    TopicKey,
+    UserId,
+    root_branch,
+)
 from protocol.limits.formats import (
     ADDRESS_SIZE_MAX,
     LINK_CHANNEL_COUNT_MAX,
+    LINK_HEAD_COUNT_MAX,
     LINK_PEER_COUNT_MAX,
     LINK_SIZE_MAX,
 )
@@ -55,11 +66,35 @@ class PeerAddress(Wire, frozen=True):
     peer: PeerId
 
 
-class InvitationLink(Wire, frozen=True, tag="invitation3"):
+class NewestPosts(Wire, frozen=True):
+    """Statement of who made a link: all up to these heads of a branch was accepted there.
+
+    `name` is what the maker calls itself, `at` when it said so. The commits stand on the `topic`, the writers' topic of the
+    link's epoch; `rank` is that of the highest head.
+    """
+
+    maker: UserId
+    name: Name | None
+    at: UnixMilliseconds
+    topic: TopicKey
+    branch: BranchId
+    branch_name: Name
+    rank: Annotated[int, Meta(ge=0, lt=2**53 - 1)]
+    heads: Annotated[tuple[CommitId, ...], Meta(min_length=1, max_length=LINK_HEAD_COUNT_MAX)]
+
+
+class Voucher(Wire, frozen=True):
+    """Newest posts as the maker of a link has signed them: read by its word until the root branch is here."""
+
+    states: NewestPosts
+    signature: Signature
+
+
+class InvitationLink(Wire, frozen=True, tag="invitation4"):
     """All that a newcomer needs: an epoch's key, the invitation's key, and where to find a peer.
 
     It is a bearer secret: anyone who has the link can read the repo. `writers_secret` is there only when it grants writing.
-    The keys of earlier epochs are in the epoch (`protocol.formats.epochs`).
+    The keys of earlier epochs are in the epoch (`protocol.formats.epochs`). `voucher` is there where much is to come.
     """
 
     repo: RepoId
@@ -72,6 +107,7 @@ class InvitationLink(Wire, frozen=True, tag="invitation3"):
     permission: Permission
     expires_at: UnixMilliseconds
     peers: Annotated[tuple[PeerAddress, ...], Meta(max_length=LINK_PEER_COUNT_MAX)]
+    voucher: Voucher | None
 
     def __repr__(self) -> str:
         """Show the link without the secrets, as logs get it."""

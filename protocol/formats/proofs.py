@@ -1,4 +1,4 @@
-"""Signatures outside commits: the founding of a repo, the admission of an invited user, the pairing of two devices."""
+"""Signatures outside commits: of a repo's founding, an admission, the pairing of devices, the newest posts of a link."""
 
 from typing import Annotated
 
@@ -10,7 +10,8 @@ from protocol.crypto.keys import InvitationSeed, RepoSeed
 from protocol.formats.body import RepoInit
 from protocol.formats.content import Name, UnixMilliseconds
 from protocol.formats.devices import Device, DeviceEnd
-from protocol.ids import Digest, InvitationKey, RepoId, Signature, UserId
+from protocol.formats.links import NewestPosts, Voucher
+from protocol.ids import CommitId, Digest, InvitationKey, RepoId, Signature, UserId
 from protocol.limits.formats import OWNER_COUNT_MAX
 
 
@@ -23,6 +24,12 @@ class _Certified(Wire, frozen=True):
 class _Admitted(Wire, frozen=True):
     repo: RepoId
     user: UserId
+
+
+class _Vouched(Wire, frozen=True):
+    repo: RepoId
+    invitation: CommitId
+    states: NewestPosts
 
 
 class _Paired(Wire, frozen=True):
@@ -58,6 +65,17 @@ def verify_invitation_proof(
     signing.verify_signature(
         invitation_key, hashing.invitation_digest(encode(_Admitted(repo_id, user))), proof
     )
+
+
+def voucher_digest(repo_id: RepoId, invitation: CommitId, states: NewestPosts) -> Digest:
+    """Return what the maker of a link signs of the newest posts, beside its repo and invitation."""
+    return hashing.voucher_digest(encode(_Vouched(repo_id, invitation, states)))
+
+
+def verify_voucher(repo_id: RepoId, invitation: CommitId, voucher: Voucher) -> None:
+    """Raise BadSignature unless the maker that a voucher names signed it for this repo and invitation."""
+    digest = voucher_digest(repo_id, invitation, voucher.states)
+    signing.verify_signature(voucher.states.maker, digest, voucher.signature)
 
 
 def device_digest(repo_id: RepoId, person: UserId, device: UserId, since: int) -> Digest:

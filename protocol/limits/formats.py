@@ -109,5 +109,7 @@ LINK_CHANNEL_COUNT_MAX: Final = 64
 """Topics that one link to a branch opens: 130 bytes each."""
 LINK_PEER_COUNT_MAX: Final = 8
 """Peers named in one link."""
+LINK_HEAD_COUNT_MAX: Final = 4
+"""Heads of a branch that one link names, those of highest rank: what only others stand on comes with the past."""
 ADDRESS_SIZE_MAX: Final = 255
 """Characters of host:port."""

@@ -1,5 +1,7 @@
 """Deletes all rows of a repo. Its blocks stay until garbage collection removes them."""
 
+from typing import Final
+
 from sqlalchemy import Connection, Select, delete, func, select, update
 
 from storage.engine.database import reserve_used_numbers
@@ -47,6 +49,41 @@ from storage.schema.schema import (
 )
 from storage.schema.search_schema import search_parts, search_texts, search_words
 
+_OF_BRANCHES: Final = (
+    pending,
+    unfetched_files,
+    files,
+    heads,
+    feed_forks,
+    rejections,
+    rejected_givers,
+    erasures,
+    checkpoints,
+    changes,
+    order_spans,
+    imports,
+    search_parts,
+    search_texts,
+    seen_marks,
+    text_sessions,
+    membership_parts,
+    texts,
+    text_blocks,
+    documents,
+    document_indexes,
+    commits,
+)
+"""Tables whose rows are of one branch."""
+
+
+def forget_branch(connection: Connection, branch_num: int, root_num: int) -> None:
+    """Forget a branch that has no commits; what waits for it to be added is kept under the root branch."""
+    row_changes(connection).branches.add(branch_num)
+    connection.execute(update(pending).where(pending.c.branch_num == branch_num).values(branch_num=root_num))
+    for table in _OF_BRANCHES:
+        connection.execute(delete(table).where(table.c.branch_num == branch_num))
+    connection.execute(delete(branches).where(branches.c.num == branch_num))
+
 
 def forget_repo(connection: Connection, repo_num: int) -> None:
     """Forget a repo, its epochs and its branches. Costs O(its rows).
@@ -80,30 +117,7 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
         forget_sketches(connection, select(topics.c.topic).where(topics.c.num.in_(part)))
     for part in chunks(of_topics):
         connection.execute(delete(relayed_files).where(relayed_files.c.topic_num.in_(part)))
-    for table in (
-        pending,
-        unfetched_files,
-        files,
-        heads,
-        feed_forks,
-        rejections,
-        rejected_givers,
-        erasures,
-        checkpoints,
-        changes,
-        order_spans,
-        imports,
-        search_parts,
-        search_texts,
-        seen_marks,
-        text_sessions,
-        membership_parts,
-        texts,
-        text_blocks,
-        documents,
-        document_indexes,
-        commits,
-    ):
+    for table in _OF_BRANCHES:
         connection.execute(delete(table).where(table.c.branch_num.in_(of_repo)))
     connection.execute(delete(epochs).where(epochs.c.repo_num == repo_num))
     for part in chunks(of_topics):

@@ -10,6 +10,8 @@ from subprocess import CompletedProcess
 
 import pytest
 
+from protocol.formats.links import parse_invitation
+from protocol.formats.text import id_text
 from ravel.types.peers import TopicView
 from tests.e2e.browser import CHROMIUM, Browser, browser
 from tests.e2e.cluster import Peer, peers, run_ravel, until, until_equal
@@ -57,6 +59,10 @@ def _share(alice: Peer, folder: Path) -> tuple[str, str, str]:
 def test_a_first_sync_goes_on_after_a_kill(tmp_path: Path, killed: str) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         repo, branch, link = _share(alice, tmp_path)
+        voucher = parse_invitation(link).voucher
+        assert voucher is not None, "much is to come"
+        heads = [id_text(one) for one in voucher.states.heads]
+        assert heads == alice.client.list_branches(repo)["branches"][0]["heads"]
         bob.client.join_repo(link)
         until(lambda: _count(bob, repo) > _COUNT // 4, "a part has come")
         had = _count(bob, repo)
@@ -78,6 +84,8 @@ def test_a_first_sync_goes_on_after_a_kill(tmp_path: Path, killed: str) -> None:
         assert received["progress"] is sent["progress"] is None
         waiting.join()
         assert done[0].returncode == 0
+        [shown] = bob.client.list_repos()["repos"]
+        assert {one["code"] for one in shown["standing"]["parts"]} == {"in_sync"}, "nobody's word is needed"
         for line in done[0].stderr.splitlines():
             assert re.match(r"synced \d+ of \d+ commits|waiting: ", line)
 

@@ -447,6 +447,7 @@ def _texts() -> Iterator[JsonObject]:
         Permission.READ,
         7,
         (),
+        None,
     )
     text = invitation_text(link)
     yield refuse(
@@ -459,7 +460,7 @@ def _texts() -> Iterator[JsonObject]:
     yield refuse("invitation", "of_another_scheme", "not_a_link", text.replace("ravel", "https"))
     yield refuse("invitation", "empty", "mistyped", "ravel:invite:")
     yield refuse("invitation", "too_long", "too_large", text + "a" * LINK_SIZE_MAX)
-    newer = encode(link).replace(b"invitation3", b"invitation4")
+    newer = encode(link).replace(b"invitation4", b"invitation5")
     checked = AnyId(newer + hashing.link_checksum(b"invite" + newer))
     yield refuse("invitation", "of_other_version", "unknown_version", "ravel:invite:" + id_text(checked))
     capability = capability_text(

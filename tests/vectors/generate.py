@@ -31,8 +31,10 @@ from protocol.formats.links import (
     BranchChannel,
     DeviceLink,
     InvitationLink,
+    NewestPosts,
     PeerAddress,
     ReadCapability,
+    Voucher,
     ask_link_text,
     branch_capability_text,
     capability_text,
@@ -41,6 +43,7 @@ from protocol.formats.links import (
 )
 from protocol.formats.lobbies import code_numbers, encode_note
 from protocol.formats.object import build_object
+from protocol.formats.proofs import voucher_digest
 from protocol.formats.publication import Publication, create_publication, encode_bare
 from protocol.formats.text import id_text
 from protocol.ids import (
@@ -414,6 +417,8 @@ def messages() -> list[JsonObject]:
 
 
 def _invitation() -> InvitationLink:
+    heads = (as_commit_id(BRANCH_ID),)
+    states = NewestPosts(USER, "Zoë", 1_700_000_000_000, TopicKey(EPOCH), BRANCH_ID, "main", 1_000, heads)
     return InvitationLink(
         REPO_ID,
         Reference(ObjectId(EPOCH), BlockKey(BRANCH_ID)),
@@ -425,6 +430,7 @@ def _invitation() -> InvitationLink:
         Permission.WRITE,
         1_900_000_000_000,
         (PeerAddress("127.0.0.1:7474", PeerId(USER)),),
+        Voucher(states, signing.sign(USER_SECRET, voucher_digest(REPO_ID, EPOCH, states))),
     )
 
 

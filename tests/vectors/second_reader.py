@@ -122,6 +122,13 @@ CONTENT = {
     "body": REFERENCE, "file_keys": [bytes],
 }  # fmt: skip
 PEERS = [(str, ID)]
+
+
+class Maybe(list[object]):
+    """What may be absent: the shape, or nil in its place."""
+
+
+VOUCHER = ((ID, Maybe([str]), NUMBER, ID, ID, str, range(2**53 - 1), [ID]), SIGNATURE)
 LINK_KINDS: dict[str, dict[str, Shapes]] = {
     "read": {
         "read3": {"repo": ID, "root": REFERENCE, "epoch": ID, "key": KEY, "peers": PEERS},
@@ -134,10 +141,10 @@ LINK_KINDS: dict[str, dict[str, Shapes]] = {
         },
     },
     "invite": {
-        "invitation3": {
+        "invitation4": {
             "repo": ID, "root": REFERENCE, "epoch": ID, "key": KEY, "writers_secret": {KEY, None},
             "invitation": ID, "invitation_seed": KEY, "permission": range(1, 6), "expires_at": NUMBER,
-            "peers": PEERS,
+            "peers": PEERS, "voucher": Maybe([VOUCHER]),
         },
     },
 }  # fmt: skip
@@ -220,6 +227,8 @@ def fits(value: object, shape: object) -> bool:
             return type(value) is int and value in shape
         case set():
             return any(fits(value, one) for one in shape)
+        case Maybe():
+            return value is None or fits(value, shape[0])
         case list():
             return isinstance(value, list) and all(fits(item, shape[0]) for item in value)
         case tuple():

@@ -172,6 +172,10 @@ def open_sealed(repo: bytes, sealed: bytes, vector: Vector) -> Vector:
 def remake_link(kind: str, vector: Vector) -> Vector:
     tag, link = reader.open_link(kind, vector["text"])
     assert link["repo"].hex() == load("derivations.json")["repo_id"]
+    if kind == "invite":
+        states, signature = link["voucher"]
+        signed = [link["repo"], link["invitation"], states]
+        reader.check_signature(states[0], "link voucher signature v1", signed, signature)
     encoded = reader.pack([tag, *link.values()])
     return {"encoded": encoded, "text": reader.link_text(kind, encoded)}
 

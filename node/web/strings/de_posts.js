@@ -12,6 +12,7 @@ export const ofPosts = {
   older: "Ältere zeigen",
   arriving: "Neueste Beiträge",
   onTheirWay: (count) => (count > 1 ? `Mindestens ${count} frühere Beiträge sind unterwegs` : "Frühere Beiträge sind unterwegs"),
+  vouched: (who, time) => `Wie ${who} sie hatte (${time})`,
   unconfirmed: (count) => (count === 1 ? "1 neuerer Beitrag wartet: bisher hat ihn kein Admin bestätigt" : `${count} neuere Beiträge warten: bisher hat sie kein Admin bestätigt`),
   more: "Alles zeigen",
   less: "Weniger zeigen",

@@ -12,6 +12,7 @@ export const ofPosts = {
   older: "Show older",
   arriving: "Newest posts",
   onTheirWay: (count) => (count > 1 ? `At least ${count} earlier posts are on their way` : "Earlier posts are on their way"),
+  vouched: (who, time) => `As ${who} had them on ${time}`,
   unconfirmed: (count) => (count === 1 ? "1 newer post waits: no owner or admin has confirmed it so far" : `${count} newer posts wait: no owner or admin has confirmed them so far`),
   more: "Show all",
   less: "Show less",

@@ -80,6 +80,8 @@ const WORDS = {
   waiting: () => "waiting for what is not here",
   epoch_due: (one) => `new secrets are due since the members have changed${helpers(one, "starts", "start")}`,
   uncertain: (one) => `you cannot write yet: peers are asked for commits of yours (${one.reason})`,
+  vouched: (one, _, time) => `newest posts as ${one.people[0]} had them on ${time}`,
+  false_voucher: (one) => `the link of ${one.people[0]} names posts that were rejected here`,
   false_checkpoint: (one) => `${names(one, "and")} signed other members than follow from what is here`,
   own_forks: (one) => `${some(one, "place")} of your feed ${one.count === 1 ? "was" : "were"} used twice`,
   unread: (one) => `${some(one, "commit")} ${are(one)} of a newer format, which this Ravel does not show`,

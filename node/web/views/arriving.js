@@ -1,15 +1,15 @@
 // The newest posts of a branch whose past is on its way: to be read, and nothing more until they are in the timeline.
 
 import { Face } from "../parts/face.js";
-import { clock, dayName, dayOf, whenExactly, whoOf } from "../parts/format.js";
+import { clock, dayName, dayOf, when, whenExactly, whoOf } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
 import { text } from "../strings/text.js";
 
-export function Arriving({ items, earlier, waiting, names, colors }) {
+export function Arriving({ items, earlier, waiting, vouched, names, colors }) {
   const said = items.filter((item) => item.text);
   return html`<section id="arriving" aria-label=${text.arriving}>
-    <p class="day">${text.onTheirWay(earlier)}</p>
+    <p class="day">${text.onTheirWay(earlier)}${vouched && html`<br />${text.vouched(vouched.name, when(vouched.at))}`}</p>
     <ol class="posts">${said.map((item, index) => {
       const who = whoOf(item, names);
       const day = dayOf(item.time);

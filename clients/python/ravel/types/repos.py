@@ -21,10 +21,10 @@ class StandingPart(TypedDict):
         one_of(
             "alone", "ask_accepted", "ask_closed", "ask_expired", "ask_failed", "ask_refused", "ask_sending", "ask_waiting",
             "behind", "behind_quiet", "causes_missing", "comparing", "damaged", "epoch_due", "excluded", "false_checkpoint",
-            "follows_parts", "former", "guests", "held", "in_sync", "join_refused", "joining", "link_ended",
+            "false_voucher", "follows_parts", "former", "guests", "held", "in_sync", "join_refused", "joining", "link_ended",
             "membership_damaged", "not_shared", "own_forks", "reading", "reading_branches", "refused", "requests",
             "secrets_missing", "sending", "stalled", "syncing", "topics_waiting", "uncertain", "unfetched_files",
-            "unheld", "unheld_unknown", "unread", "waiting",
+            "unheld", "unheld_unknown", "unread", "vouched", "waiting",
             description="The page and the command line have a sentence for each.",
         ),
     ]  # fmt: skip
@@ -37,7 +37,12 @@ class StandingPart(TypedDict):
     at: NotRequired[Annotated[int | None, means("Unix seconds. Null: not known.")]]
     peers: NotRequired[list[NamedPeer]]
     people: NotRequired[
-        Annotated[list[str], means("Names of members who can help, were asked, or signed something false.")]
+        Annotated[
+            list[str],
+            means(
+                "Names of members who can help, were asked, signed something false, or whose word is shown."
+            ),
+        ]
     ]
     reason: NotRequired[
         Annotated[str, means("A code or words that people read; of `ask_waiting`: the code to compare.")]

@@ -8,6 +8,14 @@ from ravel.types.values import Count, Id, PersonText, UnixSeconds, means, one_of
 Cursor = Annotated[str, means("A cursor of the branch's edits.")]
 
 
+class VouchedBy(TypedDict):
+    """Whose word some of these commits rest on until the past is here: who made the invitation by which this node joined."""
+
+    user: Id
+    name: Annotated[str, means("How the maker is called, or the start of the id.")]
+    at: UnixSeconds
+
+
 class ArrivingCommits(TypedDict):
     """The newest commits of a branch whose past is on its way. They have no positions, and settle in the timeline."""
 
@@ -19,6 +27,9 @@ class ArrivingCommits(TypedDict):
     ]
     earlier: Annotated[int, means("Commits before them that are on their way, at least.", ge=0)]
     waiting: Annotated[int, means("Further commits. No trusted member has confirmed them so far.", ge=0)]
+    vouched: NotRequired[
+        Annotated[VouchedBy, means("Where some are shown by the word of who made the link.")]
+    ]
 
 
 class TimelineWindow(TypedDict):

@@ -138,6 +138,7 @@ def test_they_stop_nobody_who_joins(people: list[Person]) -> None:
         Permission.WRITE,
         NOW_MS + 1000000,
         (),
+        None,
     )
     with carol.replica.change() as change:
         add_repo(carol.replica.database, change.connection, replace(repo, invitation=encode(link)), epoch)

@@ -143,6 +143,7 @@ def _forge(
     init: CommitId,
     rank: int,
     acks: tuple[CommitId, ...] | None = None,
+    seen: tuple[CommitId, ...] = (),
 ) -> Publication:
     """A post that states a rank, and acks what nobody has."""
     body, blocks = build_object(encode_body(Post(f"post {rank}")), target.convergence_secret)
@@ -154,7 +155,7 @@ def _forge(
         whole=True,
         feed_sequence=1,
         feed_previous=None,
-        tangles=(TanglePlace(GROUP, init, (init,)),),
+        tangles=(TanglePlace(GROUP, init, seen or (init,)),),
         timestamp=rank % 2**40,
         metadata=b"",
         body=body,

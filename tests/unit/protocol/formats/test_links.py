@@ -26,9 +26,11 @@ from protocol.formats.links import (
     BranchChannel,
     DeviceLink,
     InvitationLink,
+    NewestPosts,
     PeerAddress,
     ReadCapability,
     RelayLink,
+    Voucher,
     ask_link_text,
     branch_capability_text,
     capability_text,
@@ -46,8 +48,13 @@ from protocol.formats.links import (
     relay_link_text,
 )
 from protocol.formats.text import base32_text
-from protocol.ids import BranchId, ObjectId, PeerId, RepoId, TopicKey, UserId, root_branch
-from protocol.limits.formats import LINK_CHANNEL_COUNT_MAX, LINK_PEER_COUNT_MAX, LINK_SIZE_MAX
+from protocol.ids import BranchId, ObjectId, PeerId, RepoId, Signature, TopicKey, UserId, root_branch
+from protocol.limits.formats import (
+    LINK_CHANNEL_COUNT_MAX,
+    LINK_HEAD_COUNT_MAX,
+    LINK_PEER_COUNT_MAX,
+    LINK_SIZE_MAX,
+)
 from tests.support.ids import as_commit_id, as_epoch_id
 
 REPO, BRANCH = RepoId(b"r" * 32), BranchId(b"b" * 32)
@@ -56,6 +63,10 @@ ROOT = Reference(ObjectId(COMMIT), BlockKey(b"Z" * 32))
 PEERS = (PeerAddress("host:7474", PeerId(b"p" * 32)),)
 SECRETS = ("WWWW", "XXXX", "YYYY", "ZZZZ")
 """What stands in the secrets of these links, and nowhere else in them."""
+VOUCHER = Voucher(
+    NewestPosts(UserId(b"m" * 32), "ann", 1, TopicKey(b"t" * 32), BRANCH, "ideas", 7, (COMMIT,)),
+    Signature(b"s" * 64),
+)
 INVITATION = InvitationLink(
     REPO,
     ROOT,
@@ -67,6 +78,7 @@ INVITATION = InvitationLink(
     Permission.WRITE,
     1_700_000_000_000,
     PEERS,
+    VOUCHER,
 )
 CHANNEL = BranchChannel(EPOCH, TopicKey(b"t" * 32), BranchSecret(b"X" * 32), ConvergenceSecret(b"Y" * 32))
 CAPABILITY = BranchCapability(REPO, COMMIT, BRANCH, "ideas", (CHANNEL,), PEERS)
@@ -164,6 +176,23 @@ def test_a_link_is_bounded_before_it_is_read_and_before_it_is_given() -> None:
     text = branch_capability_text(fewer)
     assert len(text) <= LINK_SIZE_MAX
     assert parse_branch_capability(text) == fewer
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"heads": ()},
+        {"heads": (COMMIT,) * (LINK_HEAD_COUNT_MAX + 1)},
+        {"rank": -1},
+        {"rank": 2**53 - 1},
+        {"branch_name": ""},
+    ],
+)
+def test_what_a_link_states_of_the_newest_posts_is_bounded(wrong: dict[str, Any]) -> None:
+    states = structs.replace(VOUCHER.states, **wrong)
+    link = structs.replace(INVITATION, voucher=Voucher(states, VOUCHER.signature))
+    with pytest.raises(DecodeError, match="bad_shape"):
+        parse_invitation(invitation_text(link))
 
 
 def test_a_branchs_capability_does_not_open_the_repo() -> None:

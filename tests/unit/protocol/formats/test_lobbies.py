@@ -33,6 +33,7 @@ INVITATION = InvitationLink(
     Permission.READ,
     0,
     (),
+    None,
 )
 
 

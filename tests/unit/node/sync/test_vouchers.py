@@ -1,0 +1,255 @@
+"""Vouchers: a newcomer reads the newest posts by the word of who made the link, before the root branch is here."""
+
+from pathlib import Path
+
+import pytest
+import trio
+from msgspec import structs
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from node.authoring.drafting import aim
+from node.ingest.kept_windows import ShownWindow
+from node.ingest.publication_parsing import open_batch
+from node.ingest.vouchers import Vouched, find_vouched
+from node.membership.vouching import make_voucher
+from node.observe.sentences import standing_sentence
+from node.observe.standing_view import NO_OUTLOOK, RepoFacts, Unheld, describe_standing
+from node.sync.session_queries import Load
+from node.sync.topic_work import TopicWork
+from node.timelines.timelines import Timelines
+from protocol.codec import encode
+from protocol.crypto.keys import UserSeed
+from protocol.crypto.signing import key_pair, sign
+from protocol.formats.body import Grant, Permission, Remove
+from protocol.formats.links import InvitationLink, NewestPosts, Voucher
+from protocol.formats.proofs import voucher_digest
+from protocol.formats.text import id_text
+from protocol.ids import BranchId, Signature
+from protocol.limits.formats import LINK_HEAD_COUNT_MAX
+from protocol.session.outputs import LoadWindow
+from ravel.types.repos import StandingPart
+from tests.support.builders import give, timeline
+from tests.support.machine import fail_after
+from tests.support.nodes import Node, connected, ids, open_nodes, share, together
+from tests.support.relays import open_relay
+from tests.support.served import service_of
+from tests.unit.node.sync.test_windows import _forge, _owner
+
+_POSTS, _WINDOW, _AT = 40, 20, 1_700_000_000_000
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("node.sync.windows", "node.membership.vouching"):
+        monkeypatch.setattr(f"{name}.WINDOW_BEHIND_MIN", 30)
+    monkeypatch.setattr("node.sync.windows.WINDOW_ASK_COUNT", _WINDOW)
+
+
+def _invite(node: Node) -> InvitationLink:
+    """A link of the node's one repo, with what it vouches for."""
+    link = node.invite(node.repo())
+    voucher = make_voucher(
+        node.replica, node.author, node.repo(), node.epoch(), link.invitation, "Ann", _AT + 999
+    )
+    return structs.replace(link, voucher=voucher)
+
+
+def _state(link: InvitationLink, seed: UserSeed, **changes: object) -> InvitationLink:
+    """The link with another statement, signed by this user."""
+    assert link.voucher is not None
+    maker, secret = key_pair(seed)
+    states: NewestPosts = structs.replace(link.voucher.states, maker=maker, **changes)
+    digest = voucher_digest(link.repo, link.invitation, states)
+    return structs.replace(link, voucher=Voucher(states, sign(secret, digest)))
+
+
+def _shown(node: Node) -> ShownWindow | None:
+    return node.hub.windows.find(node.branch().num)
+
+
+async def _told(node: Node, folder: Path) -> list[StandingPart]:
+    """What people are told of the node's one repo."""
+    [shown] = (await service_of(node, folder).branches.repo_list.list())["repos"]
+    return shown["standing"]["parts"]
+
+
+@pytest.mark.parametrize("by_relay", [False, True])
+async def test_a_newcomer_reads_the_newest_posts_while_nothing_of_the_root_branch_is_here(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, by_relay: bool
+) -> None:
+    with fail_after(120), open_nodes(tmp_path, "alice", "bob") as (alice, bob), open_relay(tmp_path) as relay:
+        _, branch = alice.create_repo()
+        for number in range(_POSTS):
+            alice.write(branch, str(number))
+        link, known = _invite(alice), ids(alice)
+        alice.write(branch, "later")
+        if by_relay:
+            async with connected(alice, relay):
+                await wait_all_tasks_blocked()
+        load = TopicWork._load
+
+        async def withhold(work: TopicWork, wanted: Load) -> None:
+            if work._hub is bob.hub or (isinstance(wanted, LoadWindow) and not wanted.is_upwards):
+                await load(work, wanted)
+
+        await bob.joiner.begin(link)
+        source = relay if by_relay else alice
+        with monkeypatch.context() as patched:
+            patched.setattr(TopicWork, "_load", withhold)
+            async with connected(bob, source):
+                await trio.sleep(20)
+        assert bob.replica.read_tables().roots[link.repo].commit_count == 0
+        shown = _shown(bob)
+        assert shown is not None
+        assert [id_text(one.commit_id) for one in shown.listed] == known[-_WINDOW:]
+        assert shown.vouched is not None
+        window = await Timelines(bob.hub, lambda _: bob.branch()).window_before("", 2**52, 5)
+        maker = {"user": id_text(alice.author.user), "name": "Ann", "at": _AT // 1000}
+        assert window["arriving"].get("vouched") == maker
+        told = {"code": "vouched", "people": ["Ann"], "at": _AT // 1000}
+        assert told in await _told(bob, tmp_path / "told")
+        assert [one["commit"] for one in window["arriving"]["items"]] == known[-5:]
+        async with connected(bob, source):
+            await wait_all_tasks_blocked()
+        assert ids(bob) == ids(alice)
+        assert _shown(bob) is None, "the word is not needed any more"
+        assert bob.hub.windows.vouchers.promised() == []
+
+
+async def test_posts_leave_when_the_link_turns_out_to_name_a_rejected_one_and_its_maker_is_named(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with fail_after(120), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        repo, branch = alice.create_repo()
+        for number in range(_POSTS):
+            alice.write(branch, str(number))
+        target = aim(branch.facts, branch.num, alice.epoch())
+        (head,) = alice.heads(branch)
+        fault = _forge(target, _owner(alice), repo.init_id, 100, (head,))
+        link = _state(_invite(alice), alice.user_seed, rank=100, heads=(fault.commit_id,))
+        await bob.joiner.begin(link)
+        (topic,) = bob.hub.windows.vouchers.promised()
+        bob.hub.windows.keep(bob.branch().num, topic, open_batch(topic, [fault.encoded]).opened)
+        shown = _shown(bob)
+        assert shown is not None
+        assert [one.commit_id for one in shown.listed] == [fault.commit_id]
+        assert shown.vouched is not None
+        async with connected(bob, alice):
+            await wait_all_tasks_blocked()
+        assert ids(bob) == ids(alice)
+        give(bob.replica, [fault.encoded])
+        shown = _shown(bob)
+        assert shown is None or not shown.listed
+        with bob.replica.database.read() as connection:
+            false = bob.hub.windows.vouchers.find_false(connection, bob.repo().num)
+        assert false is not None
+        assert false.states.maker == alice.author.user
+        assert {"code": "false_voucher", "people": ["Ann"]} in await _told(bob, tmp_path / "told")
+
+
+async def test_the_word_of_who_was_removed_or_did_not_make_the_invitation_is_not_believed(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with fail_after(120), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await share(alice, bob)
+        root, branch = alice.replica.root_branch(alice.repo()), alice.branch()
+        for number in range(_POSTS):
+            alice.write(branch, str(number))
+        alice.hub.announce(alice.author.write(root, Grant(bob.author.user, Permission.ADMIN))[1])
+        await together(alice, bob)
+        link = _invite(bob)
+        await together(alice, bob)
+        target = aim(branch.facts, branch.num, alice.epoch())
+        mallory = UserSeed(b"m" * 32)
+        post = _forge(target, key_pair(mallory), alice.repo().init_id, 100)
+        windows, topic = alice.hub.windows, alice.replica.by_topic[target.topic]
+        windows.keep(branch.num, topic, open_batch(topic, [post.encoded]).opened)
+
+        def look(seed: UserSeed) -> tuple[int, int]:
+            said = _state(link, seed, rank=100, heads=(post.commit_id,)).voucher
+            assert said is not None
+            windows.vouchers._found[alice.repo().num] = Vouched(link.invitation, said.states)
+            found = windows.find(branch.num)
+            assert found is not None
+            assert (found.vouched is not None) == bool(found.listed)
+            return len(found.listed), found.waiting
+
+        assert look(bob.user_seed) == (1, 0)
+        assert look(mallory) == (0, 1)
+        alice.hub.announce(alice.author.write(root, Remove(bob.author.user, None, ()))[1])
+        assert look(bob.user_seed) == (0, 1)
+
+
+async def test_a_branch_that_the_link_alone_names_is_gone_when_the_join_is_over(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with fail_after(120), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        _, branch = alice.create_repo()
+        for number in range(_POSTS):
+            alice.write(branch, str(number))
+        other = BranchId(b"b" * 32)
+        await bob.joiner.begin(_state(_invite(alice), alice.user_seed, branch=other, branch_name="made up"))
+        assert bob.branch("made up").branch_id == other
+        async with connected(bob, alice):
+            await wait_all_tasks_blocked()
+        assert ids(bob) == ids(alice)
+        assert {one.name for one in bob.replica.branches.values()} == {"root", "main"}
+
+
+def test_nothing_is_taken_of_a_voucher_that_its_maker_has_not_signed_for_this_invitation(
+    tmp_path: Path,
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        repo, branch = alice.create_repo()
+        for number in range(_POSTS):
+            alice.write(branch, str(number))
+        link = _invite(alice)
+        assert link.voucher is not None
+        assert find_vouched(repo.repo_id, encode(link)) == (link.invitation, link.voucher.states)
+        other = structs.replace(link.voucher, signature=Signature(b"s" * 64))
+        for wrong in (
+            structs.replace(link, voucher=other),
+            structs.replace(link, invitation=repo.init_id),
+            _state(link, alice.user_seed, branch=alice.branch("root").branch_id),
+            structs.replace(link, voucher=None),
+        ):
+            assert find_vouched(repo.repo_id, encode(wrong)) is None
+
+
+def test_a_link_vouches_for_the_highest_heads_that_stand_in_its_epoch(tmp_path: Path) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        repo, branch = alice.create_repo()
+        assert _invite(alice).voucher is None, "all of so few comes as soon"
+        for number in range(_POSTS):
+            alice.write(branch, str(number))
+        target = aim(branch.facts, branch.num, alice.epoch())
+        below = timeline(alice.replica, branch)[-LINK_HEAD_COUNT_MAX - 1 :]
+        seen = tuple(alice.heads(alice.branch("root")))
+        ranks = range(_POSTS - LINK_HEAD_COUNT_MAX + 1, _POSTS + 2)
+        forks = [
+            _forge(target, _owner(alice), repo.init_id, rank, (ack,), seen)
+            for rank, ack in zip(ranks, below, strict=True)
+        ]
+        give(alice.replica, [one.encoded for one in forks])
+        voucher = _invite(alice).voucher
+        assert voucher is not None
+        states = voucher.states
+        assert (states.rank, states.branch_name, states.topic) == (_POSTS + 1, "main", target.topic)
+        assert states.heads == tuple(one.commit_id for one in forks[:0:-1])
+        root, eve = alice.replica.root_branch(repo), key_pair(UserSeed(b"e" * 32))[0]
+        alice.author.write(root, Grant(eve, Permission.READ))
+        alice.author.write(root, Remove(eve, None, ()))
+        assert _invite(alice).voucher is None, "nothing was written since the exclusion"
+        alice.write(branch, "after")
+        voucher = _invite(alice).voucher
+        assert voucher is not None
+        assert len(voucher.states.heads) == 1
+
+
+def test_people_are_told_whose_word_is_shown_and_whose_was_false() -> None:
+    said: StandingPart = {"code": "vouched", "people": ["Ann"], "at": _AT // 1000}
+    facts = RepoFacts(False, False, True, False, False, True, vouched=said, false_voucher="Ben")
+    standing = describe_standing(facts, NO_OUTLOOK, Unheld(), lambda _: {"name": "", "owner": None})
+    sentence = standing_sentence(standing)
+    assert "newest posts as Ann had them (2023-11-14 22:13 UTC)" in sentence
+    assert "the link of Ben names posts that were rejected here" in sentence
