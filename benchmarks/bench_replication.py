@@ -15,8 +15,7 @@ from benchmarks.bench_ingest import measure as measure_ingest
 from benchmarks.common import figure, note, percentile, write_history
 from benchmarks.daemons import Caller, resident_megabytes, running
 from node.home.identity import open_keys
-from ravel.calls.branches import LIST_BRANCHES
-from ravel.calls.commits import WRITE_POST
+from ravel.calls.branches import LIST_BRANCHES, WRITE_POST
 from tests.e2e.cluster import Peer, digest, until
 from tests.support.keys import no_passphrase
 

@@ -29,7 +29,7 @@ from node.cli.uploads import Skipped, Uploader, find_files, name_paths
 from protocol.limits.formats import KIB
 from protocol.limits.users import POSTS_COUNT_MAX
 from ravel import connect
-from ravel.calls.commits import WRITE_POST
+from ravel.calls.branches import WRITE_POST
 from tests.e2e.cluster import Peer
 
 _PAUSE_SECONDS: Final = 0.25

@@ -31,6 +31,13 @@ FOLDER: Final = Path(__file__).parents[2] / "clients" / "python" / "ravel"
 _MADE: Final = "Made from the table of endpoints by `make reference`."
 _CONTRACT: Final = "node.contract."
 _TYPES: Final = "ravel.types."
+_ROOMS: Final = {
+    "node": ("node", "peers", "relay_accounts", "bundles", "tokens", "browsers", "care"),
+    "people": ("repos", "members", "requests", "people", "devices", "quorums"),
+    "branches": ("branches", "commits", "posts", "timelines", "search", "unseen", "inbox"),
+    "documents": ("document_list", "documents", "json_documents", "document_queries", "files"),
+}
+"""Module of calls -> the modules of the contract whose endpoints it calls."""
 _INDENT: Final = "    "
 _WIDTH: Final = 118
 """Characters of a line of a docstring, with its indentation."""
@@ -55,7 +62,7 @@ def modules() -> dict[str, str]:
     subjects: dict[str, list[AnyEndpoint]] = {}
     for endpoint in ENDPOINTS:
         subjects.setdefault(_subject_of(endpoint), []).append(endpoint)
-    found = {"calls/__init__.py": f'"""One method for each endpoint. Start with `repos`. {_MADE}"""\n'}
+    found = {"calls/__init__.py": f'"""One method for each endpoint. Start with `people`. {_MADE}"""\n'}
     for subject, endpoints in subjects.items():
         found[f"calls/{subject}.py"] = _calls_module(subject, endpoints)
     found["calls/all_calls.py"] = _all_calls(subjects)
@@ -336,10 +343,11 @@ def _subject(kind: type) -> str:
 
 
 def _subject_of(endpoint: AnyEndpoint) -> str:
-    for name, module in list(sys.modules.items()):
-        if name.startswith(_CONTRACT) and vars(module).get(endpoint.name.upper()) is endpoint:
-            return name.removeprefix(_CONTRACT)
-    raise AssertionError(f"no module of the contract defines {endpoint.name.upper()}")
+    for room, names in _ROOMS.items():
+        for name in names:
+            if vars(sys.modules[_CONTRACT + name]).get(endpoint.name.upper()) is endpoint:
+                return room
+    raise AssertionError(f"no module of the contract in `_ROOMS` defines {endpoint.name.upper()}")
 
 
 def _class_name(subject: str) -> str:

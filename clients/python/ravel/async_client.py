@@ -21,8 +21,8 @@ import anyio.abc
 import httpx
 
 from ravel.calls.all_calls import AsyncAllCalls
-from ravel.calls.bundles import WRITE_BUNDLE
-from ravel.calls.files import GET_FILE
+from ravel.calls.documents import GET_FILE
+from ravel.calls.node import WRITE_BUNDLE
 from ravel.client import RAW_SECONDS_MAX
 from ravel.errors import RavelError, error_of, incompatible
 from ravel.event_streams import AsyncEventStream, Following, StreamCut

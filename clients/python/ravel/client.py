@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from ravel.calls.all_calls import AllCalls
-from ravel.calls.bundles import WRITE_BUNDLE
-from ravel.calls.files import GET_FILE
+from ravel.calls.documents import GET_FILE
+from ravel.calls.node import WRITE_BUNDLE
 from ravel.errors import error_of
 from ravel.exchange import Answer, Lost, Memory, Send, Wait, exchange, new_key, too_slow
 from ravel.operations import Operation, Request, raw_path, request_of

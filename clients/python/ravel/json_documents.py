@@ -14,8 +14,7 @@ from ravel.errors import RavelError
 
 if TYPE_CHECKING:
     from ravel.calls.all_calls import AsyncAllCalls
-    from ravel.calls.document_queries import DocumentQueriesCalls
-    from ravel.calls.json_documents import JsonDocumentsCalls
+    from ravel.calls.documents import DocumentsCalls
     from ravel.event_streams import AsyncEventStream, StreamEvent
     from ravel.types.document_queries import FoundDocument
     from ravel.types.json_documents import JsonDocumentView, JsonEditResult
@@ -134,7 +133,7 @@ class JsonDocument(_Document):
     """
 
     def __init__(
-        self, client: "JsonDocumentsCalls", branch: str, name: str, schema: Mapping[str, object] | None
+        self, client: "DocumentsCalls", branch: str, name: str, schema: Mapping[str, object] | None
     ) -> None:
         super().__init__(branch, name, schema)
         self._client = client
@@ -280,7 +279,7 @@ class _Result:
 class JsonDocuments(_Query):
     """JSON documents of a branch that a query finds: `for found in client.documents("main", "card/"): ...`."""
 
-    def __init__(self, client: "DocumentQueriesCalls", branch: str, *query: Any) -> None:  # noqa: ANN401  # as _Query
+    def __init__(self, client: "DocumentsCalls", branch: str, *query: Any) -> None:  # noqa: ANN401  # as _Query
         super().__init__(branch, *query)
         self._client = client
 

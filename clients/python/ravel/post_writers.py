@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
 
-from ravel.calls.commits import STREAM_POSTS, WRITE_POST
+from ravel.calls.branches import STREAM_POSTS, WRITE_POST
 from ravel.errors import RavelError, incompatible, read_error
 from ravel.exchange import new_key
 from ravel.operations import Request, encode, request_of

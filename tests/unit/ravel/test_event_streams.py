@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 import pytest
 
 from ravel import RavelError
-from ravel.calls.timelines import FOLLOW_EDITS
+from ravel.calls.branches import FOLLOW_EDITS
 from ravel.event_streams import EventStream, Following, StreamCut, StreamEvent
 from ravel.exchange import Memory, Send
 from ravel.operations import request_of

@@ -11,12 +11,9 @@ from node.contract.table import ENDPOINTS
 from ravel import RavelError
 from ravel.async_client import AsyncClient
 from ravel.calls.all_calls import AllCalls, AsyncAllCalls
-from ravel.calls.branches import EDIT_BRANCH, FORK_BRANCH
-from ravel.calls.documents import PUSH_TEXT
-from ravel.calls.files import LIST_FILES
-from ravel.calls.people import STATE_ME
-from ravel.calls.repos import CREATE_REPO, LIST_REPOS
-from ravel.calls.timelines import FOLLOW_EDITS, SHOW_TIMELINE
+from ravel.calls.branches import EDIT_BRANCH, FOLLOW_EDITS, FORK_BRANCH, SHOW_TIMELINE
+from ravel.calls.documents import LIST_FILES, PUSH_TEXT
+from ravel.calls.people import CREATE_REPO, LIST_REPOS, STATE_ME
 from ravel.client import Client
 from ravel.operations import Operation, Request, raw_path, request_of
 from ravel.target import Target

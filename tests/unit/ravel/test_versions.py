@@ -3,9 +3,9 @@
 import pytest
 
 from ravel import RavelError
-from ravel.calls.commits import WRITE_POST
+from ravel.calls.branches import WRITE_POST
 from ravel.calls.node import DESCRIBE_API
-from ravel.calls.repos import LIST_TAGS
+from ravel.calls.people import LIST_TAGS
 from ravel.errors import error_of
 from ravel.target import find_target
 

@@ -1,1 +1,1 @@
-"""One method for each endpoint. Start with `repos`. Made from the table of endpoints by `make reference`."""
+"""One method for each endpoint. Start with `people`. Made from the table of endpoints by `make reference`."""

@@ -6,30 +6,9 @@ from typing import TYPE_CHECKING
 
 from ravel.callers import AsyncCaller, awaited, streamed
 from ravel.calls.branches import BranchesCalls
-from ravel.calls.browsers import BrowsersCalls
-from ravel.calls.bundles import READ_BUNDLE, BundlesCalls
-from ravel.calls.care import CareCalls
-from ravel.calls.commits import CommitsCalls
-from ravel.calls.devices import DevicesCalls
-from ravel.calls.document_list import DocumentListCalls
-from ravel.calls.document_queries import DocumentQueriesCalls
-from ravel.calls.documents import DocumentsCalls
-from ravel.calls.files import ADD_FILE, ADD_FILES, FilesCalls
-from ravel.calls.inbox import InboxCalls
-from ravel.calls.json_documents import JsonDocumentsCalls
-from ravel.calls.members import MembersCalls
-from ravel.calls.node import NodeCalls
-from ravel.calls.peers import PeersCalls
+from ravel.calls.documents import ADD_FILE, ADD_FILES, DocumentsCalls
+from ravel.calls.node import READ_BUNDLE, NodeCalls
 from ravel.calls.people import PeopleCalls
-from ravel.calls.posts import PostsCalls
-from ravel.calls.quorums import QuorumsCalls
-from ravel.calls.relay_accounts import RelayAccountsCalls
-from ravel.calls.repos import ReposCalls
-from ravel.calls.requests import RequestsCalls
-from ravel.calls.search import SearchCalls
-from ravel.calls.timelines import TimelinesCalls
-from ravel.calls.tokens import TokensCalls
-from ravel.calls.unseen import UnseenCalls
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Iterable
@@ -38,33 +17,7 @@ if TYPE_CHECKING:
     from ravel.types.files import AddedFiles, FileView
 
 
-class AllCalls(
-    NodeCalls,
-    ReposCalls,
-    MembersCalls,
-    RequestsCalls,
-    PeopleCalls,
-    DevicesCalls,
-    QuorumsCalls,
-    BranchesCalls,
-    CommitsCalls,
-    PostsCalls,
-    TimelinesCalls,
-    SearchCalls,
-    UnseenCalls,
-    InboxCalls,
-    DocumentListCalls,
-    DocumentsCalls,
-    JsonDocumentsCalls,
-    DocumentQueriesCalls,
-    FilesCalls,
-    BundlesCalls,
-    PeersCalls,
-    RelayAccountsCalls,
-    TokensCalls,
-    BrowsersCalls,
-    CareCalls,
-):
+class AllCalls(NodeCalls, PeopleCalls, BranchesCalls, DocumentsCalls):
     """All methods that wait."""
 
 
@@ -82,51 +35,88 @@ class AsyncAllCalls(AsyncCaller):
     make_page_code = awaited(NodeCalls.make_page_code)
     draw_qr = awaited(NodeCalls.draw_qr)
     describe_api = awaited(NodeCalls.describe_api)
-    list_repos = awaited(ReposCalls.list_repos)
-    create_repo = awaited(ReposCalls.create_repo)
-    join_repo = awaited(ReposCalls.join_repo)
-    follow_repo = awaited(ReposCalls.follow_repo)
-    fork_repo = awaited(ReposCalls.fork_repo)
-    forget_repo = awaited(ReposCalls.forget_repo)
-    share_repo = awaited(ReposCalls.share_repo)
-    list_epochs = awaited(ReposCalls.list_epochs)
-    start_epoch = awaited(ReposCalls.start_epoch)
-    list_tags = awaited(ReposCalls.list_tags)
-    set_tag = awaited(ReposCalls.set_tag)
-    remove_tag = awaited(ReposCalls.remove_tag)
-    list_members = awaited(MembersCalls.list_members)
-    list_member_changes = awaited(MembersCalls.list_member_changes)
-    grant_permission = awaited(MembersCalls.grant_permission)
-    remove_member = awaited(MembersCalls.remove_member)
-    leave_repo = awaited(MembersCalls.leave_repo)
-    list_invitations = awaited(MembersCalls.list_invitations)
-    create_invitation = awaited(MembersCalls.create_invitation)
-    revoke_invitation = awaited(MembersCalls.revoke_invitation)
-    adopt_commits = awaited(MembersCalls.adopt_commits)
-    list_checkpoints = awaited(MembersCalls.list_checkpoints)
-    sign_members = awaited(MembersCalls.sign_members)
-    make_ask_link = awaited(RequestsCalls.make_ask_link)
-    list_ask_links = awaited(RequestsCalls.list_ask_links)
-    close_ask_link = awaited(RequestsCalls.close_ask_link)
-    list_requests = awaited(RequestsCalls.list_requests)
-    list_all_requests = awaited(RequestsCalls.list_all_requests)
-    answer_request = awaited(RequestsCalls.answer_request)
-    cancel_request = awaited(RequestsCalls.cancel_request)
+    list_peers = awaited(NodeCalls.list_peers)
+    add_peer = awaited(NodeCalls.add_peer)
+    show_peer = awaited(NodeCalls.show_peer)
+    restore_peer = awaited(NodeCalls.restore_peer)
+    remove_peer = awaited(NodeCalls.remove_peer)
+    ban_peer = awaited(NodeCalls.ban_peer)
+    unban_peer = awaited(NodeCalls.unban_peer)
+    show_relay = awaited(NodeCalls.show_relay)
+    list_relayed_topics = awaited(NodeCalls.list_relayed_topics)
+    pin_topic = awaited(NodeCalls.pin_topic)
+    unpin_topic = awaited(NodeCalls.unpin_topic)
+    allow_peer = awaited(NodeCalls.allow_peer)
+    deny_peer = awaited(NodeCalls.deny_peer)
+    list_relay_accounts = awaited(NodeCalls.list_relay_accounts)
+    invite_to_relay = awaited(NodeCalls.invite_to_relay)
+    change_relay_account = awaited(NodeCalls.change_relay_account)
+    revoke_relay_account = awaited(NodeCalls.revoke_relay_account)
+    join_relay = awaited(NodeCalls.join_relay)
+    create_token = awaited(NodeCalls.create_token)
+    list_tokens = awaited(NodeCalls.list_tokens)
+    revoke_token = awaited(NodeCalls.revoke_token)
+    show_token = awaited(NodeCalls.show_token)
+    make_pairing_code = awaited(NodeCalls.make_pairing_code)
+    keep_browser = awaited(NodeCalls.keep_browser)
+    list_browsers = awaited(NodeCalls.list_browsers)
+    revoke_browser = awaited(NodeCalls.revoke_browser)
+    list_settings = awaited(NodeCalls.list_settings)
+    change_setting = awaited(NodeCalls.change_setting)
+    restart_node = awaited(NodeCalls.restart_node)
+    check_health = awaited(NodeCalls.check_health)
+    show_keys = awaited(NodeCalls.show_keys)
+    show_key_words = awaited(NodeCalls.show_key_words)
+    start_backup = awaited(NodeCalls.start_backup)
+    show_backup = awaited(NodeCalls.show_backup)
+    make_report = awaited(NodeCalls.make_report)
+    show_report = awaited(NodeCalls.show_report)
+    open_report = awaited(NodeCalls.open_report)
+    list_repos = awaited(PeopleCalls.list_repos)
+    create_repo = awaited(PeopleCalls.create_repo)
+    join_repo = awaited(PeopleCalls.join_repo)
+    follow_repo = awaited(PeopleCalls.follow_repo)
+    fork_repo = awaited(PeopleCalls.fork_repo)
+    forget_repo = awaited(PeopleCalls.forget_repo)
+    share_repo = awaited(PeopleCalls.share_repo)
+    list_epochs = awaited(PeopleCalls.list_epochs)
+    start_epoch = awaited(PeopleCalls.start_epoch)
+    list_tags = awaited(PeopleCalls.list_tags)
+    set_tag = awaited(PeopleCalls.set_tag)
+    remove_tag = awaited(PeopleCalls.remove_tag)
+    list_members = awaited(PeopleCalls.list_members)
+    list_member_changes = awaited(PeopleCalls.list_member_changes)
+    grant_permission = awaited(PeopleCalls.grant_permission)
+    remove_member = awaited(PeopleCalls.remove_member)
+    leave_repo = awaited(PeopleCalls.leave_repo)
+    list_invitations = awaited(PeopleCalls.list_invitations)
+    create_invitation = awaited(PeopleCalls.create_invitation)
+    revoke_invitation = awaited(PeopleCalls.revoke_invitation)
+    adopt_commits = awaited(PeopleCalls.adopt_commits)
+    list_checkpoints = awaited(PeopleCalls.list_checkpoints)
+    sign_members = awaited(PeopleCalls.sign_members)
+    make_ask_link = awaited(PeopleCalls.make_ask_link)
+    list_ask_links = awaited(PeopleCalls.list_ask_links)
+    close_ask_link = awaited(PeopleCalls.close_ask_link)
+    list_requests = awaited(PeopleCalls.list_requests)
+    list_all_requests = awaited(PeopleCalls.list_all_requests)
+    answer_request = awaited(PeopleCalls.answer_request)
+    cancel_request = awaited(PeopleCalls.cancel_request)
     show_me = awaited(PeopleCalls.show_me)
     state_me = awaited(PeopleCalls.state_me)
     list_petnames = awaited(PeopleCalls.list_petnames)
     set_petname = awaited(PeopleCalls.set_petname)
-    list_devices = awaited(DevicesCalls.list_devices)
-    invite_device = awaited(DevicesCalls.invite_device)
-    join_as_device = awaited(DevicesCalls.join_as_device)
-    sync_devices = awaited(DevicesCalls.sync_devices)
-    remove_device = awaited(DevicesCalls.remove_device)
-    show_quorum = awaited(QuorumsCalls.show_quorum)
-    set_quorum = awaited(QuorumsCalls.set_quorum)
-    propose_removal = awaited(QuorumsCalls.propose_removal)
-    propose_checkpoint = awaited(QuorumsCalls.propose_checkpoint)
-    approve_proposal = awaited(QuorumsCalls.approve_proposal)
-    make_checkpoint = awaited(QuorumsCalls.make_checkpoint)
+    list_devices = awaited(PeopleCalls.list_devices)
+    invite_device = awaited(PeopleCalls.invite_device)
+    join_as_device = awaited(PeopleCalls.join_as_device)
+    sync_devices = awaited(PeopleCalls.sync_devices)
+    remove_device = awaited(PeopleCalls.remove_device)
+    show_quorum = awaited(PeopleCalls.show_quorum)
+    set_quorum = awaited(PeopleCalls.set_quorum)
+    propose_removal = awaited(PeopleCalls.propose_removal)
+    propose_checkpoint = awaited(PeopleCalls.propose_checkpoint)
+    approve_proposal = awaited(PeopleCalls.approve_proposal)
+    make_checkpoint = awaited(PeopleCalls.make_checkpoint)
     list_branches = awaited(BranchesCalls.list_branches)
     create_branch = awaited(BranchesCalls.create_branch)
     edit_branch = awaited(BranchesCalls.edit_branch)
@@ -135,43 +125,43 @@ class AsyncAllCalls(AsyncCaller):
     merge_branch = awaited(BranchesCalls.merge_branch)
     share_branch = awaited(BranchesCalls.share_branch)
     compact_branch = awaited(BranchesCalls.compact_branch)
-    write_post = awaited(CommitsCalls.write_post)
-    write_posts = awaited(CommitsCalls.write_posts)
-    show_commit = awaited(CommitsCalls.show_commit)
-    explain_verdict = awaited(CommitsCalls.explain_verdict)
-    list_voids = awaited(CommitsCalls.list_voids)
-    reply_to_post = awaited(PostsCalls.reply_to_post)
-    edit_post = awaited(PostsCalls.edit_post)
-    delete_post = awaited(PostsCalls.delete_post)
-    hide_post = awaited(PostsCalls.hide_post)
-    show_versions = awaited(PostsCalls.show_versions)
-    show_thread = awaited(PostsCalls.show_thread)
-    show_timeline = awaited(TimelinesCalls.show_timeline)
-    follow_edits = awaited(TimelinesCalls.follow_edits)
-    watch_edits = streamed(TimelinesCalls.watch_edits)
-    show_digest = awaited(TimelinesCalls.show_digest)
-    show_state = awaited(TimelinesCalls.show_state)
-    show_past = awaited(TimelinesCalls.show_past)
-    check_feeds = awaited(TimelinesCalls.check_feeds)
-    show_tangle = awaited(TimelinesCalls.show_tangle)
-    search = awaited(SearchCalls.search)
-    list_unseen = awaited(UnseenCalls.list_unseen)
-    show_unseen = awaited(UnseenCalls.show_unseen)
-    mark_seen = awaited(UnseenCalls.mark_seen)
-    list_offers = awaited(InboxCalls.list_offers)
-    make_offer = awaited(InboxCalls.make_offer)
-    answer_offer = awaited(InboxCalls.answer_offer)
-    fetch_offer = awaited(InboxCalls.fetch_offer)
-    preview_offer = awaited(InboxCalls.preview_offer)
-    merge_offer = awaited(InboxCalls.merge_offer)
-    write_comment = awaited(InboxCalls.write_comment)
-    edit_comment = awaited(InboxCalls.edit_comment)
-    delete_comment = awaited(InboxCalls.delete_comment)
-    ask_trust = awaited(InboxCalls.ask_trust)
-    list_comments = awaited(InboxCalls.list_comments)
-    list_documents = awaited(DocumentListCalls.list_documents)
-    rename_document = awaited(DocumentListCalls.rename_document)
-    remove_document = awaited(DocumentListCalls.remove_document)
+    write_post = awaited(BranchesCalls.write_post)
+    write_posts = awaited(BranchesCalls.write_posts)
+    show_commit = awaited(BranchesCalls.show_commit)
+    explain_verdict = awaited(BranchesCalls.explain_verdict)
+    list_voids = awaited(BranchesCalls.list_voids)
+    reply_to_post = awaited(BranchesCalls.reply_to_post)
+    edit_post = awaited(BranchesCalls.edit_post)
+    delete_post = awaited(BranchesCalls.delete_post)
+    hide_post = awaited(BranchesCalls.hide_post)
+    show_versions = awaited(BranchesCalls.show_versions)
+    show_thread = awaited(BranchesCalls.show_thread)
+    show_timeline = awaited(BranchesCalls.show_timeline)
+    follow_edits = awaited(BranchesCalls.follow_edits)
+    watch_edits = streamed(BranchesCalls.watch_edits)
+    show_digest = awaited(BranchesCalls.show_digest)
+    show_state = awaited(BranchesCalls.show_state)
+    show_past = awaited(BranchesCalls.show_past)
+    check_feeds = awaited(BranchesCalls.check_feeds)
+    show_tangle = awaited(BranchesCalls.show_tangle)
+    search = awaited(BranchesCalls.search)
+    list_unseen = awaited(BranchesCalls.list_unseen)
+    show_unseen = awaited(BranchesCalls.show_unseen)
+    mark_seen = awaited(BranchesCalls.mark_seen)
+    list_offers = awaited(BranchesCalls.list_offers)
+    make_offer = awaited(BranchesCalls.make_offer)
+    answer_offer = awaited(BranchesCalls.answer_offer)
+    fetch_offer = awaited(BranchesCalls.fetch_offer)
+    preview_offer = awaited(BranchesCalls.preview_offer)
+    merge_offer = awaited(BranchesCalls.merge_offer)
+    write_comment = awaited(BranchesCalls.write_comment)
+    edit_comment = awaited(BranchesCalls.edit_comment)
+    delete_comment = awaited(BranchesCalls.delete_comment)
+    ask_trust = awaited(BranchesCalls.ask_trust)
+    list_comments = awaited(BranchesCalls.list_comments)
+    list_documents = awaited(DocumentsCalls.list_documents)
+    rename_document = awaited(DocumentsCalls.rename_document)
+    remove_document = awaited(DocumentsCalls.remove_document)
     show_set = awaited(DocumentsCalls.show_set)
     edit_set = awaited(DocumentsCalls.edit_set)
     snapshot_set = awaited(DocumentsCalls.snapshot_set)
@@ -186,55 +176,26 @@ class AsyncAllCalls(AsyncCaller):
     follow_text = awaited(DocumentsCalls.follow_text)
     watch_text = streamed(DocumentsCalls.watch_text)
     tell_presence = awaited(DocumentsCalls.tell_presence)
-    follow_json = awaited(JsonDocumentsCalls.follow_json)
-    watch_json = streamed(JsonDocumentsCalls.watch_json)
-    edit_json = awaited(JsonDocumentsCalls.edit_json)
-    snapshot_json = awaited(JsonDocumentsCalls.snapshot_json)
-    follow_json_documents = awaited(DocumentQueriesCalls.follow_json_documents)
-    watch_json_documents = streamed(DocumentQueriesCalls.watch_json_documents)
-    find_json_documents = awaited(DocumentQueriesCalls.find_json_documents)
-    declare_json_index = awaited(DocumentQueriesCalls.declare_json_index)
-    list_files = awaited(FilesCalls.list_files)
-    remove_file = awaited(FilesCalls.remove_file)
-    import_commits = awaited(FilesCalls.import_commits)
-    list_imported = awaited(FilesCalls.list_imported)
-    list_peers = awaited(PeersCalls.list_peers)
-    add_peer = awaited(PeersCalls.add_peer)
-    show_peer = awaited(PeersCalls.show_peer)
-    restore_peer = awaited(PeersCalls.restore_peer)
-    remove_peer = awaited(PeersCalls.remove_peer)
-    ban_peer = awaited(PeersCalls.ban_peer)
-    unban_peer = awaited(PeersCalls.unban_peer)
-    show_relay = awaited(PeersCalls.show_relay)
-    list_relayed_topics = awaited(PeersCalls.list_relayed_topics)
-    pin_topic = awaited(PeersCalls.pin_topic)
-    unpin_topic = awaited(PeersCalls.unpin_topic)
-    allow_peer = awaited(PeersCalls.allow_peer)
-    deny_peer = awaited(PeersCalls.deny_peer)
-    list_relay_accounts = awaited(RelayAccountsCalls.list_relay_accounts)
-    invite_to_relay = awaited(RelayAccountsCalls.invite_to_relay)
-    change_relay_account = awaited(RelayAccountsCalls.change_relay_account)
-    revoke_relay_account = awaited(RelayAccountsCalls.revoke_relay_account)
-    join_relay = awaited(RelayAccountsCalls.join_relay)
-    create_token = awaited(TokensCalls.create_token)
-    list_tokens = awaited(TokensCalls.list_tokens)
-    revoke_token = awaited(TokensCalls.revoke_token)
-    show_token = awaited(TokensCalls.show_token)
-    make_pairing_code = awaited(BrowsersCalls.make_pairing_code)
-    keep_browser = awaited(BrowsersCalls.keep_browser)
-    list_browsers = awaited(BrowsersCalls.list_browsers)
-    revoke_browser = awaited(BrowsersCalls.revoke_browser)
-    list_settings = awaited(CareCalls.list_settings)
-    change_setting = awaited(CareCalls.change_setting)
-    restart_node = awaited(CareCalls.restart_node)
-    check_health = awaited(CareCalls.check_health)
-    show_keys = awaited(CareCalls.show_keys)
-    show_key_words = awaited(CareCalls.show_key_words)
-    start_backup = awaited(CareCalls.start_backup)
-    show_backup = awaited(CareCalls.show_backup)
-    make_report = awaited(CareCalls.make_report)
-    show_report = awaited(CareCalls.show_report)
-    open_report = awaited(CareCalls.open_report)
+    follow_json = awaited(DocumentsCalls.follow_json)
+    watch_json = streamed(DocumentsCalls.watch_json)
+    edit_json = awaited(DocumentsCalls.edit_json)
+    snapshot_json = awaited(DocumentsCalls.snapshot_json)
+    follow_json_documents = awaited(DocumentsCalls.follow_json_documents)
+    watch_json_documents = streamed(DocumentsCalls.watch_json_documents)
+    find_json_documents = awaited(DocumentsCalls.find_json_documents)
+    declare_json_index = awaited(DocumentsCalls.declare_json_index)
+    list_files = awaited(DocumentsCalls.list_files)
+    remove_file = awaited(DocumentsCalls.remove_file)
+    import_commits = awaited(DocumentsCalls.import_commits)
+    list_imported = awaited(DocumentsCalls.list_imported)
+
+    async def read_bundle(self, content: bytes | Iterable[bytes] | AsyncIterable[bytes]) -> BundleReading:
+        """Read a bundle: take what it carries of this node's repos.
+
+        Every batch is judged as one that comes from a peer, and is durable before the next but one is read. A
+        bundle may be read again: what is here is passed over.
+        """
+        return await self._call(READ_BUNDLE, {}, content)
 
     async def add_file(
         self, branch: str, content: bytes | Iterable[bytes] | AsyncIterable[bytes], *, name: str = ""
@@ -251,11 +212,3 @@ class AsyncAllCalls(AsyncCaller):
         name and with the same content is passed over.
         """
         return await self._call(ADD_FILES, {"branch": branch}, content)
-
-    async def read_bundle(self, content: bytes | Iterable[bytes] | AsyncIterable[bytes]) -> BundleReading:
-        """Read a bundle: take what it carries of this node's repos.
-
-        Every batch is judged as one that comes from a peer, and is durable before the next but one is read. A
-        bundle may be read again: what is here is passed over.
-        """
-        return await self._call(READ_BUNDLE, {}, content)
