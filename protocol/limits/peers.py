@@ -563,8 +563,7 @@ message for each topic with files."""
 DEPOSIT_PAUSE_SECONDS: Final = 600.0
 """Seconds for which no files of a topic are offered to a relay that has refused one: quotas move slowly."""
 DEPOSIT_PAUSE_MAX_SECONDS: Final = 3600.0
-"""The same after several refusals in a row: doubled from the first to the second. So is the pause of a file that is refused
-for what it is, of which each offer may send all of it."""
+"""The same after several refusals in a row, to which it doubles, and of a file that is refused for what it is."""
 FILES_PAUSED_MAX: Final = 4096
 """Files for which such pauses are remembered, the latest: 1 MB. What is forgotten is offered ten minutes later."""
 REFUSED_PAUSE_MIN_SECONDS: Final = 3600.0
@@ -587,8 +586,7 @@ DIAL_BACKOFF_MAX_SECONDS: Final = 60.0
 DIAL_STAGGER_SECONDS: Final = 0.25
 """Seconds after which the next address of a peer is tried beside those that have not answered yet (RFC 8305, 8)."""
 HANDSHAKE_SHARED_SECONDS: Final = 5.0
-"""Seconds that the handshake at one of several addresses of a peer may take: it holds up the others. Three ways there and
-back of a slow line, some 2 s, and one packet that is sent again."""
+"""Seconds that the handshake at one of several addresses of a peer may take: three ways on a slow line, one packet twice."""
 LINK_DIALS_AT_ONCE_MAX: Final = 16
 """Dials of one host without a pause because links name it and nobody has proved a key there, whatever keys and ports they
 say: two rounds of a link's addresses. One more for each LINK_DIAL_SECONDS since: all that a victim gets from a node."""
