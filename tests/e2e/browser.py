@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
 from tests.support.vendored import AXE
 
 JsonObject = dict[str, Any]
@@ -21,6 +23,8 @@ ENGINES: Final = {"chromium": CHROMIUM, "firefox": FIREFOX}
 """What tests call a browser -> its program, where there is one."""
 CTRL: Final = 2
 """The key that is held, as `press` takes it."""
+CHROMIUM_ALONE: Final = pytest.mark.parametrize("engine", ["chromium"], indirect=True)
+"""Mark of a journey in a module of each browser that is more about what nodes do than about what a browser does."""
 engine = "chromium"
 """The browser that `browser` starts: a fixture of the same name has journeys run in each."""
 _POLL_SECONDS: Final = 0.05

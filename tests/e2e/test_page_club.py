@@ -1,4 +1,4 @@
-"""What people of a small club meet on the page beside the first day: in each browser.
+"""What people of a small club meet on the page beside the first day: in each browser, what browsers may do otherwise.
 
 With `RAVEL_SCREENSHOTS` naming a folder, each journey leaves pictures there: light, dark, and on a phone.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.browser import CTRL, Browser, browser
+from tests.e2e.browser import CHROMIUM_ALONE, CTRL, Browser, browser
 from tests.e2e.cluster import Peer, join, peers, run_ravel, until, until_equal
 from tests.e2e.page_steps import ROWS, enter, open_panel, picture, posts, says, submit
 from tests.support.pictures import png
@@ -109,6 +109,7 @@ def test_a_person_is_chosen_behind_an_at_and_a_reply_quotes_what_it_answers(
         assert page.complaints() == bobs.complaints() == []
 
 
+@CHROMIUM_ALONE
 def test_an_offer_is_read_before_it_is_merged(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         bob.client.state_me("Ben", color=8)
@@ -133,6 +134,7 @@ def test_an_offer_is_read_before_it_is_merged(tmp_path: Path, page: Browser) -> 
         assert page.complaints() == []
 
 
+@CHROMIUM_ALONE
 def test_a_comment_is_read_by_an_admin_before_others_see_it(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         bob.client.state_me("Ben", color=8)
@@ -154,6 +156,7 @@ def test_a_comment_is_read_by_an_admin_before_others_see_it(tmp_path: Path, page
         assert page.complaints() == []
 
 
+@CHROMIUM_ALONE
 def test_who_removed_ravel_comes_back_by_the_words_of_the_page(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         alice.client.state_me("Ann", color=3)
@@ -190,6 +193,7 @@ def test_who_removed_ravel_comes_back_by_the_words_of_the_page(tmp_path: Path, p
             again.close()
 
 
+@CHROMIUM_ALONE
 def test_a_second_computer_with_ones_key_is_said(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         _, branch = join(bob, alice)
@@ -211,6 +215,7 @@ def test_a_second_computer_with_ones_key_is_said(tmp_path: Path, page: Browser) 
             copy.close()
 
 
+@CHROMIUM_ALONE
 def test_a_full_disk_is_said_and_what_was_typed_stays(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo("notes")

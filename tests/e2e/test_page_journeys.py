@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pycrdt import Doc, Text
 
-from tests.e2e.browser import Browser, browser
+from tests.e2e.browser import CHROMIUM_ALONE, Browser, browser
 from tests.e2e.cluster import join, peers, run_ravel, until, until_equal
 from tests.e2e.page_steps import (
     PHONE,
@@ -129,6 +129,7 @@ def test_two_nodes_invite_join_and_exclude_by_page_alone(tmp_path: Path, page: B
         assert page.complaints() == []
 
 
+@CHROMIUM_ALONE
 def test_somebody_asks_to_be_let_in_and_is(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob), browser(tmp_path / "bobs") as bobs:
         bobs.show(*WIDE, "light")
@@ -230,6 +231,7 @@ def test_files_are_attached_shown_and_saved(tmp_path: Path, page: Browser) -> No
         assert page.complaints() == []
 
 
+@CHROMIUM_ALONE
 def test_branches_are_forked_merged_archived_and_tagged(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo("notes")
@@ -318,6 +320,7 @@ def test_documents_are_edited_as_tables(tmp_path: Path, page: Browser) -> None:
         assert page.complaints() == []
 
 
+@CHROMIUM_ALONE
 def test_lists_and_tables_are_made_named_and_removed(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo("notes")
@@ -414,6 +417,7 @@ def test_posts_are_answered_edited_deleted_and_hidden(tmp_path: Path, page: Brow
         assert page.complaints() == []
 
 
+@CHROMIUM_ALONE
 def test_a_void_commit_is_explained_and_made_to_count_by_keys_alone(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice", "bob", "carol", introduces=False) as (alice, bob, carol):
         _, branch = join(alice, bob)
@@ -544,6 +548,7 @@ def test_texts_that_would_hold_the_page_up_are_shown_as_they_are(tmp_path: Path,
         assert page.complaints() == []
 
 
+@CHROMIUM_ALONE
 def test_a_token_for_reading_alone_gets_a_page_for_reading(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo("notes")
@@ -564,6 +569,7 @@ def test_a_token_for_reading_alone_gets_a_page_for_reading(tmp_path: Path, page:
         page.until("document.getElementById('login') || document.querySelector('.panel .error')")
 
 
+@CHROMIUM_ALONE
 def test_an_old_post_is_found_and_shown_at_its_place(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice") as (alice,):
         run_ravel(alice, "repo", "create", "notes")

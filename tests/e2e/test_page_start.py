@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.browser import Browser, browser
+from tests.e2e.browser import CHROMIUM_ALONE, Browser, browser
 from tests.e2e.cluster import join, peers, until, until_equal
 from tests.e2e.page_steps import ROWS, enter, open_panel, picture, says
 
@@ -45,6 +45,7 @@ def test_the_first_start_asks_the_name_and_offers_the_words_once(tmp_path: Path,
         assert page.complaints() == []
 
 
+@CHROMIUM_ALONE
 def test_mentions_requests_and_offers_of_all_repos_stand_in_one_list(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         alice.client.state_me("Ann", color=3)

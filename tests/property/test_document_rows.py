@@ -39,9 +39,14 @@ ITEM = "@\0" + "i" * 16
 KEYS = ("", "B", "a", "ä", ITEM)
 BORDERS: tuple[tuple[str, str | None], ...] = (("", None), ("", "a"), ("B", None), ("a", "b"))
 FIRST = pytest.mark.parametrize(
-    "first", [0, *(pytest.param(first, marks=pytest.mark.extended) for first in (20, 40))]
+    "rows_in, first",
+    [
+        ("sqlite", 0),
+        *(pytest.param("sqlite", first, marks=pytest.mark.extended) for first in (20, 40)),
+        ("postgresql", 0),
+    ],
+    indirect=["rows_in"],
 )
-BOTH = pytest.mark.parametrize("rows_in", ["sqlite", "postgresql"], indirect=True)
 
 
 @dataclass(eq=False)
@@ -258,7 +263,6 @@ def _play(database: Database, seed: int, *, with_snapshots: bool) -> Story:
         return story
 
 
-@BOTH
 @pytest.mark.slow
 @FIRST
 def test_rows_follow_each_step_without_being_made_anew(database: Database, first: int) -> None:
@@ -266,7 +270,6 @@ def test_rows_follow_each_step_without_being_made_anew(database: Database, first
         assert _play(database, seed, with_snapshots=False).remade == 0
 
 
-@BOTH
 @pytest.mark.slow
 @FIRST
 def test_rows_are_made_anew_where_snapshots_come_or_cover_what_changes(
