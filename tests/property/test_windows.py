@@ -1,7 +1,8 @@
 """Windows of random histories with liars: what they confirm is accepted by a full replica, whatever a source leaves out.
 
 The histories are `tests.histories`'s. A newcomer has all or some of the root branch, and of a branch what a source chose to
-send. It trusts owners, admins and nobody who is malicious.
+send. It trusts owners, admins and nobody who is malicious. Or it has nothing but the founding, and a link that names a head
+which a full replica has accepted.
 """
 
 import os
@@ -35,7 +36,7 @@ def founded(tmp_path_factory: pytest.TempPathFactory) -> Founded:
 
 @pytest.mark.slow
 def test_what_a_window_confirms_is_accepted_by_a_full_replica(founded: Founded, tmp_path: Path) -> None:
-    confirmed = listed = waiting = rejected = 0
+    confirmed = listed = waiting = rejected = by_word = 0
     for seed in (*FAULTY, *range(COUNT)):
         tale, rng = tell(seed), Random(seed)
         commits = make_commits(founded, tale)
@@ -84,4 +85,19 @@ def test_what_a_window_confirms_is_accepted_by_a_full_replica(founded: Founded, 
                 listed += len(standing.listed)
                 waiting += len(standing.waiting)
                 rejected += len(standing.rejected)
-    assert min(confirmed, listed, waiting, rejected) > COUNT // 4
+        with open_copy(founded, tmp_path / "named", []) as newcomer:
+            for name in BRANCHES:
+                sent = [step for step in steps if step.branch == name and rng.random() < 0.8]
+                heads = [
+                    raw
+                    for step in sent
+                    if (raw := as_commit_id(commits.ids[step.number])) in accepted and raw not in void[name]
+                ]
+                items = [commits.items[step.number] for step in sent]
+                standing = confirm_window(
+                    newcomer, items, name, tale.malicious, rng.sample(heads, min(1, len(heads)))
+                )
+                assert set(standing.confirmed) <= accepted.keys(), (seed, "an honest link names nothing else")
+                assert set(standing.rejected) <= fallen, seed
+                by_word += len(standing.by_word)
+    assert min(confirmed, listed, waiting, rejected, by_word) > COUNT // 4

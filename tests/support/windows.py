@@ -1,7 +1,7 @@
 """Windows of told histories, as a newcomer judges them that has a part of a repo."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,9 +47,13 @@ def open_copy(founded: Founded, folder: Path, items: list[bytes]) -> Iterator[Re
 
 
 def confirm_window(
-    replica: Replica, items: list[bytes], branch_name: str, malicious: frozenset[str]
+    replica: Replica,
+    items: list[bytes],
+    branch_name: str,
+    malicious: frozenset[str],
+    vouched: Collection[CommitId] = (),
 ) -> Standing:
-    """What a replica confirms of these commits, which its store has not."""
+    """What a replica confirms of these commits, which its store has not, also by the heads that a link names."""
     (branch,) = (one for one in replica.branches.values() if one.name == branch_name)
     window = [
         WindowCommit(opened.signed, topic.facts)
@@ -65,4 +69,4 @@ def confirm_window(
     membership = replica.membership(branch.facts.repo_id)
     liars = {user_of(name) for name in malicious}
     witnesses = find_witnesses(membership, ()) - liars
-    return confirm(window, branch.facts, lookup, membership, witnesses)
+    return confirm(window, branch.facts, lookup, membership, witnesses, vouched)

@@ -44,6 +44,8 @@ class Case:
     more: tuple[Step, ...] = ()
     ranks: dict[int, int] = field(default_factory=dict)
     is_removed: bool = False
+    vouched: set[int] = field(default_factory=set)
+    by_word: set[int] = field(default_factory=set)
 
 
 _FLOATING = (_post(20, "cat", 2), _post(21, "cat", 20), _post(22, "cat", 21))
@@ -64,6 +66,20 @@ CASES = {
     ),
     "an_ack_of_another_branch": Case({13, 15}, {13}, set(), {15}, more=(_post(15, "cat", 4),)),
     "posts_of_who_was_excluded": Case({10, 11, 12, 13, 14}, {10, 13}, {11, 12, 14}, is_removed=True),
+    "what_stands_before_the_heads_that_a_link_names": Case(
+        {11, 12, 14}, {11, 12}, {14}, vouched={12}, by_word={11, 12}
+    ),
+    "what_a_witness_confirms_needs_no_link": Case({12, 13, 14}, {12, 13, 14}, vouched={14}, by_word=set()),
+    "a_link_that_names_what_nobody_sends": Case({11, 12, 14}, set(), {11, 12, 14}, vouched={13}),
+    "a_link_that_names_a_post_above_a_fault": Case(
+        {14, 20, 21}, set(), {14}, {20, 21}, more=_FAULTY, ranks={20: 100}, vouched={21}
+    ),
+    "the_same_while_the_fault_is_hidden": Case(
+        {14, 21}, {14, 21}, more=_FAULTY, ranks={20: 100, 21: 101}, vouched={21}, by_word={14, 21}
+    ),
+    "a_link_that_names_posts_of_who_was_excluded": Case(
+        {11, 12, 14}, set(), {11, 12, 14}, is_removed=True, vouched={14}, by_word={14}
+    ),
     "a_witness_who_lies_is_believed_until_the_fault_is_here": Case(
         {13, 14, 30}, {13, 14, 30}, more=(*_FAULTY, _post(30, "ben", 20)), ranks={20: 100}
     ),
@@ -94,8 +110,10 @@ def test_a_window_is_confirmed_by_who_is_trusted_and_by_nobody_else(
     of_root_items = [commits.items[step.number] for step in of_root if step.branch == ROOT]
     with open_copy(founded, tmp_path / "partial", of_root_items) as partial:
         items = [commits.items[number] for number in case.sent]
-        standing = confirm_window(partial, items, "main", frozenset())
+        heads = {as_commit_id(commits.ids[one]) for one in case.vouched & commits.ids.keys()}
+        standing = confirm_window(partial, items, "main", frozenset(), heads)
     numbers = {as_commit_id(raw): number for number, raw in commits.ids.items()}
     assert [numbers[one] for one in standing.listed] == sorted(case.listed)
     assert {numbers[one] for one in standing.waiting} == case.waiting
     assert {numbers[one] for one in standing.rejected} == case.rejected
+    assert {numbers[one] for one in standing.by_word} == case.by_word
