@@ -25,6 +25,7 @@ _SMALL = {
     "bench_files": ("1", "1", "1"),
     "bench_hostile": ("1", "1", "50", "keep_alives"),
     "bench_ingest": ("200", "--documents"),
+    "bench_join_large": ("10", "600", "1"),
     "bench_latency": ("2", "100"),
     "bench_members": ("200", "30"),
     "bench_offline": ("20",),
