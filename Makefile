@@ -34,7 +34,7 @@ FUZZER := .venv/fuzzer
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test test-rest test-all test-pythons coverage coverage-floors check check-format check-lint check-types check-imports format bench decade dist oldest histories model verdicts promise fuzz hostile powercut bitrot sim sim-long nets nets-table crash vectors reference screenshots vendor lock clean
+.PHONY: help setup java demo test test-rest test-all test-pythons coverage coverage-floors check check-format check-lint check-types check-imports format bench decade dist oldest histories model verdicts proof promise fuzz hostile powercut bitrot sim sim-long nets nets-table crash vectors reference screenshots vendor lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -113,6 +113,10 @@ promise: setup ## Play histories of whole nodes, and check what they promise eac
 verdicts: setup ## Have two judges written apart agree on COUNT=20000 random histories, and Ravel on a part (seven minutes; VERDICTS_SEED=n)
 	@echo "seed $(VERDICTS_SEED)"
 	@$(VENV)/python -m tests.verdicts --count $(COUNT) --seed $(VERDICTS_SEED) --js --orders 1 --product 60
+
+proof: setup ## Check the proofs and the model of members, epochs and order with Coq (twenty minutes; MUTANTS=1: the table of changed rules)
+	@. .ci/packages.sh && { command -v coqc >/dev/null || install_package coq; }
+	$(VENV)/python -m tests.proof --processes $(JOBS) --seed $(SEED) $(if $(MUTANTS),--mutants)
 
 fuzz: $(FUZZER)/.ready ## Feed every decoder what a coverage-guided fuzzer finds (SECONDS=120, TARGETS='body config')
 	@PYTHONPATH=$(FUZZER) $(VENV)/python -m tests.fuzz.harness $(SECONDS) $(TARGETS)

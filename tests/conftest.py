@@ -59,7 +59,7 @@ _TWICE = [
 _NO_SERVER = (
     "PostgreSQL is not here: nothing was tested with it (apt-get install postgresql; its driver: make setup)"
 )
-_FIRST = ("spark", "postgresql", "compiled")
+_FIRST = ("spark", "postgresql", "compiled", "proof")
 """Groups of tests that one worker runs, longest first, so that none is left for the end."""
 _COMPILED = ("test_edit_streams", "test_study")
 """Modules whose first test waits 20 s for numba's compiler."""

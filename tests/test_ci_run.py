@@ -17,6 +17,7 @@ _PRESENT: Final = [
     "nginx",
     "caddy",
     "node",
+    "coqc",
     "ip",
     "sysctl",
     "nft",

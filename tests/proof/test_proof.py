@@ -1,0 +1,50 @@
+"""The proofs and a small bound of the searches; the model beside the product on scenarios, traces and random histories."""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.proof import checker, mutants, oracle
+
+pytestmark = [pytest.mark.extended, pytest.mark.slow, pytest.mark.xdist_group("proof")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sources and the compiled model."""
+    if reason := checker.missing():
+        pytest.skip(reason)
+    folder = checker.lay_out(tmp_path_factory.mktemp("proof"))
+    checker.compile_files(folder, checker.MODEL)
+    checker.build(folder)
+    return folder
+
+
+def test_every_theorem_is_proved_and_rests_on_no_axiom(folder: Path) -> None:
+    assert checker.admitted() == []
+    named = (checker.HERE / "Audit.v").read_text(encoding="utf-8").count("Print Assumptions")
+    assert checker.theorems(checker.compile_files(folder, checker.PROOFS)) == named
+
+
+@pytest.mark.parametrize("check", checker.QUICK, ids=lambda check: " ".join(check.words))
+def test_small_histories_have_no_counterexample(folder: Path, check: checker.Check) -> None:
+    assert checker.ask(folder / "model", check.words).startswith("ok")
+
+
+def test_the_product_says_what_the_model_says(folder: Path) -> None:
+    assert (
+        oracle.compare_all(folder / "model", Random(1), 300, [("small", "1", "1"), ("large", "1", "5")]) > 500
+    )
+
+
+def test_a_changed_rule_is_caught(tmp_path: Path, folder: Path) -> None:
+    mutant = next(one for one in mutants.mutants() if one.rule == "R1 the later credential is senior")
+    assert mutants.caught_by(tmp_path, mutant) == "WRONG circles: 216"
+
+
+def test_every_mutant_changes_one_place(tmp_path: Path) -> None:
+    whole = mutants.mutants()
+    assert len(whole) >= 40
+    for number, mutant in enumerate(whole):
+        mutants.change(checker.lay_out(tmp_path / str(number)), mutant)
