@@ -95,19 +95,24 @@ def analyze(
 ) -> None:
     """Analyze an export: statistics, the order computed anew, and a report. Spark, the default, needs Java 17 or newer."""
     own, environment = ("", {}) if export_folders else _own_export(context)
-    destinations = export_folders or [own]
-    options = ["--out", out, *_master(master), "--engine", engine]
-    options += _settings(conf)
-    options += ["--no-verify"] if no_verify else []
-    options += [f"--draw={draw}"] if draw is not None else []
-    options += ["--csv"] if csv else []
-    options += ["--every-tangle"] if every_tangle else []
-    options += [*_large_branch_options(giant_from), *(["--strict"] if strict else [])]
     needed = ("duckdb", "DuckDB", "analytics-local") if engine == "local" else _SPARK
     names = {} if no_names else _known_names(context)
-    options += ["--names=-"] if names else []
+    options = _options(
+        out=out,
+        master=master,
+        engine=engine,
+        conf=conf,
+        no_verify=no_verify,
+        draw=draw,
+        csv=csv,
+        every_tangle=every_tangle,
+        giant_from=giant_from,
+        strict=strict,
+        names="-" if names else None,
+        json=as_json,
+    )
     _run_job(
-        "analytics", [*destinations, *options], as_json, environment, needed=needed, standard_input=names
+        "analytics", [*(export_folders or [own]), *options], environment, needed=needed, standard_input=names
     )
 
 
@@ -129,10 +134,8 @@ def audit(
     Ids are recomputed of exports that hold blocks, as export.blocks has them; of others it is said that they were not.
     """
     own, environment = ("", {}) if export_folders else _own_export(context)
-    destinations = export_folders or [own]
-    arguments = [*destinations, "--out", out, *_master(master), *_large_branch_options(giant_from)]
-    arguments += [*_settings(conf), *(["--strict"] if strict else [])]
-    _run_job("analytics.audit.command", arguments, as_json, environment)
+    options = _options(out=out, master=master, giant_from=giant_from, conf=conf, strict=strict, json=as_json)
+    _run_job("analytics.audit.command", [*(export_folders or [own]), *options], environment)
 
 
 def study(
@@ -155,14 +158,9 @@ def study(
     """Replay tangles in Spark and count the edits that keep a timeline in order. Needs Java 17 or newer."""
     if name != "scuttlesort":
         raise ServiceError("bad_request", f"there is no study {name!r}", "ravel study scuttlesort")
-    options = ["--out", out, *_master(master)]
-    options += ["--quick"] if quick else []
-    options += [f"--heights={heights}"] if heights is not None else []
-    options += [f"--widths={widths}"] if widths is not None else []
-    options += [f"--seeds={seeds}"] if seeds is not None else []
-    options += ["--resume"] if resume else []
-    options += [*_settings(conf), *(["--strict"] if strict else [])]
-    _run_job("analytics.study.command", [name, *(exports or []), *options], as_json)
+    plan = _options(quick=quick, heights=heights, widths=widths, seeds=seeds, resume=resume)
+    options = _options(out=out, master=master, conf=conf, strict=strict, json=as_json)
+    _run_job("analytics.study.command", [name, *(exports or []), *plan, *options])
 
 
 def _own_export(context: typer.Context) -> tuple[str, dict[str, str]]:
@@ -194,22 +192,19 @@ def _known_names(context: typer.Context) -> dict[str, str]:
         return {}
 
 
-def _master(master: str | None) -> list[str]:
-    return [] if master is None else ["--master", master]
-
-
-def _settings(conf: list[str] | None) -> list[str]:
-    return [f"--conf={one}" for one in conf or []]
-
-
-def _large_branch_options(giant_from: int | None) -> list[str]:
-    return [] if giant_from is None else ["--giant-from", str(giant_from)]
+def _options(**given: object) -> list[str]:
+    """Return options as a job's command takes them: flags, values, and lists of values; None is not given."""
+    found = []
+    for name, value in given.items():
+        values = value if isinstance(value, list) else [] if value is None or value is False else [value]
+        option = f"--{name.replace('_', '-')}"
+        found += [option if one is True else f"{option}={one}" for one in values]
+    return found
 
 
 def _run_job(
     module: str,
     arguments: Sequence[str],
-    as_json: bool,
     environment: Mapping[str, str] = _NOTHING_MORE,
     *,
     needed: tuple[str, str, str] = _SPARK,
@@ -221,7 +216,7 @@ def _run_job(
         raise ServiceError(
             "missing_extra", f"{name} is not installed", f"install it: {install_command(extra)}"
         )
-    command = [sys.executable, "-P", "-m", module, *arguments, *(["--json"] if as_json else [])]
+    command = [sys.executable, "-P", "-m", module, *arguments]
     given = json.dumps(dict(standard_input)).encode() if standard_input else None
     code = subprocess.run(command, check=False, env={**os.environ, **environment}, input=given).returncode
     if code != 0:
