@@ -23,7 +23,7 @@ SECONDS ?= 120
 TARGETS ?=
 # For `make model`: its seed.
 SEED ?= 1
-# For `make histories` and `make verdicts`: how many random ones.
+# For `make verdicts`: how many random ones.
 COUNT ?= 20000
 # For `make verdicts`: which ones; of today.
 VERDICTS_SEED ?= $(shell date +%Y%m%d)
@@ -100,9 +100,8 @@ dist: setup ## Build sdist and wheel into dist/, and try the wheel in a fresh en
 oldest: setup ## Read exports with the oldest pandas, polars, DuckDB and PyArrow that the client takes, in a fresh environment
 	@PYTHON="$(VENV)/python" .ci/oldest.sh
 
-histories: setup ## Judge all membership histories of five operations, and COUNT=20000 random ones, as the references do (half an hour)
+histories: setup ## Judge all membership histories of five operations as the reference does
 	RAVEL_OPERATIONS=5 $(VENV)/pytest -q --tier all tests/unit/verifier/test_membership.py -k small_history -o timeout=1200
-	RAVEL_HISTORIES=$(COUNT) $(VENV)/pytest -q --tier all tests/property/test_members.py
 
 model: setup ## Run the model of members and epochs (SECONDS=120 for each of three parts, SEED=1)
 	@$(VENV)/python -m tests.model --seconds $(SECONDS) --seed $(SEED)

@@ -5,7 +5,6 @@ send. It trusts owners, admins and nobody who is malicious. Or it has nothing bu
 which a full replica has accepted.
 """
 
-import os
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -23,7 +22,7 @@ from tests.support.ids import as_commit_id
 from tests.support.reference_histories import ROOT
 from tests.support.windows import confirm_window, open_copy
 
-COUNT: Final = int(os.environ.get("RAVEL_HISTORIES", "30"))
+COUNT: Final = 30
 FAULTY: Final = (305, 380, 468, 1224, 1304, 1313)
 """Seeds of histories in which something stands on a post that is rejected."""
 VIEWS: Final = 12

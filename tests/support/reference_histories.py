@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tests.support.reference_membership import ADMIN, MANAGE, OWNER, WRITE, Deed, Op, Reference, World
+from tests.support.reference_membership import ADMIN, MANAGE, WRITE, Deed, Op, Reference, World
 
 ROOT: Final = "root"
 _NOTHING: Final = -1
@@ -134,14 +134,6 @@ class History:
         acked = {ack for one in chosen for ack in self.steps[one].acks}
         return [one for one in chosen if one not in acked]
 
-    def ordered(self, branch: str, ids: Mapping[int, bytes]) -> list[int]:
-        """Accepted commits of a branch by (rank, id)."""
-        ranks: dict[int, int] = {}
-        chosen = self.accepted(branch)
-        for one in chosen:
-            ranks[one] = 1 + max((ranks[ack] for ack in self.steps[one].acks), default=-1)
-        return sorted(chosen, key=lambda one: (ranks[one], ids[one]))
-
     def void(self, within: Collection[int] | None = None) -> dict[int, str]:
         """Void content (when only some commits are there), each with the first rule that makes it so."""
         world = self.rules.world(frozenset(self.accepted(ROOT, within)))
@@ -180,27 +172,6 @@ class History:
         return any(
             end.branch == content.branch and content.number in _named_by(end, feed) for end in removal.ends
         )
-
-    def given(self) -> dict[str, int]:
-        """The highest permission that a chain of grants from the founder ever gave to each, removals left aside."""
-        rules = self.rules
-        given: dict[int, tuple[str, int]] = {}
-        highest: dict[str, int] = {}
-        invited: set[int] = set()
-        for number, op in sorted(rules.ops.items()):
-            step = rules.steps[number]
-            held = max([0, *(given[one][1] for one in op.past & given.keys() if given[one][0] == op.author)])
-            if step.kind == "invite" and held >= ADMIN:
-                invited.add(number)
-            elif step.kind == "found":
-                given[number] = (op.author, OWNER)
-            elif step.kind == "join" and step.target in invited:
-                given[number] = (op.author, rules.steps[step.target].level)
-            elif step.kind == "grant" and held >= max(ADMIN, op.level):
-                given[number] = (op.user, op.level)
-        for user, level in given.values():
-            highest[user] = max(highest.get(user, 0), level)
-        return highest
 
     @staticmethod
     def _closure(numbers: Iterable[int], of: Mapping[int, frozenset[int]]) -> frozenset[int]:

@@ -12,10 +12,10 @@ from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
 from protocol.codec import encode
 from protocol.crypto import signing
-from protocol.crypto.keys import BlockKey, GivenKey, InvitationSeed, ReadKey, UserSeed
+from protocol.crypto.keys import BlockKey, InvitationSeed, ReadKey, UserSeed
 from protocol.formats.block import Reference
-from protocol.formats.body import BranchAdd, BranchRoot, Invite, Join, Permission, encode_body
-from protocol.formats.commit import NO_MARK, Commit, Links, TanglePlace, lipmaa, open_commit
+from protocol.formats.body import BranchAdd, Invite, Join, Permission, encode_body
+from protocol.formats.commit import Commit, open_commit
 from protocol.formats.content import Post
 from protocol.formats.object import build_object
 from protocol.formats.proofs import prove_invitation
@@ -25,7 +25,7 @@ from protocol.formats.publication import (
     encode_publication,
     open_hidden_key,
 )
-from protocol.ids import BranchId, BranchMark, CommitId, Signature, TopicKey
+from protocol.ids import BranchId, CommitId, Signature, TopicKey
 from protocol.limits.peers import PENDING_COUNT_MAX
 from storage.commits import pending as waiting_module
 from storage.commits.heads import load_heads
@@ -173,11 +173,6 @@ def test_waiting_commits_survive_a_restart(world: World) -> None:
         again.close()
 
 
-def test_a_stranger_with_the_secrets_writes_nothing(world: World) -> None:
-    replica, _ = world.copy()
-    assert _verdict(replica, _forge(world, seed=UserSeed(b"s" * 32))) == "unknown_author"
-
-
 def test_a_bad_signature_is_rejected_for_good(world: World) -> None:
     item = _forge(world, signed_by=UserSeed(b"s" * 32))
     replica, _ = world.copy()
@@ -211,79 +206,6 @@ def test_what_is_not_published_where_it_says_is_dropped_and_not_held_against_it(
         assert give(replica, [item]).accepted
 
 
-def test_a_branch_whose_mark_is_another_is_no_branch_of_the_epoch(world: World) -> None:
-    replica, _ = world.copy()
-    assert _verdict(replica, _forge(world, mark=BranchMark(b"m" * 8))) == "bad_mark"
-    assert _verdict(replica, _forge(world, mark=NO_MARK)) == "bad_mark"
-
-
-def test_a_rank_that_is_not_one_more_than_the_highest_acked_is_rejected(world: World) -> None:
-    items = world.write("a, a <- b, b <- c")
-    replica, _ = world.copy()
-    give(replica, items)
-    ids = {name: commit.commit_id for name, commit in world.commits.items()}
-    for rank in (0, 2, 5, 2**40):
-        item = _forge(world, acks=(ids["a"], ids["c"]), rank=rank)
-        assert _verdict(replica, item) == "bad_rank"
-    assert give(replica, [_forge(world, acks=(ids["a"], ids["c"]), rank=4)]).accepted
-
-
-def test_a_branch_has_one_root(world: World) -> None:
-    replica, _ = world.copy()
-    item = _forge(world, acks=(), body=encode_body(BranchRoot()), timestamp=NOW_MS + 1)
-    assert _verdict(replica, item) == "second_root"
-
-
-def test_a_place_in_the_group_tangle_is_needed_and_must_be_in_the_root_branch(world: World) -> None:
-    replica, _ = world.copy()
-    root_id = world.branch.facts.root_id
-    assert _verdict(replica, _forge(world, tangles=())) == "bad_group_place"
-    empty = (TanglePlace("group", world.repo.init_id, ()),)
-    assert _verdict(replica, _forge(world, tangles=empty)) == "bad_group_place"
-    elsewhere = (TanglePlace("group", world.repo.init_id, (root_id,)),)
-    assert _verdict(replica, _forge(world, tangles=elsewhere)) == "bad_group_place"
-
-
-def test_an_ack_of_another_branch_is_rejected(world: World) -> None:
-    replica, _ = world.copy()
-    assert _verdict(replica, _forge(world, acks=(world.repo.init_id,))) == "ack_of_other_branch"
-
-
-@pytest.mark.slow
-def test_an_ack_of_what_another_acks_is_rejected_in_any_order_of_arrival(world: World) -> None:
-    items = world.write("a, a <- b, a <- c, b c <- d, d <- e")
-    ids = {name: commit.commit_id for name, commit in world.commits.items()}
-    for acks, expected in (
-        ("a b", ["implied_ack"]),
-        ("b d", ["implied_ack"]),
-        ("a e", []),  # what is acked is looked at alone, and not its past
-        ("b c", []),
-        ("a", []),
-    ):
-        other = _forge(world, acks=tuple(ids[name] for name in acks.split()))
-        for batches in ([items, [other]], [[other], items], [[*items, other]], [[other, *items]]):
-            replica, _ = world.copy()
-            rejected = [verdict.code for batch in batches for verdict in give(replica, batch).rejected]
-            assert rejected == expected, acks
-
-
-def test_feed_links_are_words_that_no_rule_looks_at(world: World) -> None:
-    world.write("a")
-    replica, _ = world.copy()
-    for item in world.publications(world.branch)[1:]:
-        give(replica, [item])
-    a, nobody = world.commits["a"].commit_id, as_commit_id(b"n" * 32)
-    root_id = world.branch.facts.root_id
-    assert lipmaa(4) == 1
-    for item in (
-        _forge(world, feed_sequence=5, feed_previous=a),
-        _forge(world, feed_sequence=4, feed_previous=root_id, links=Links(lipmaa=a)),
-        _forge(world, feed_sequence=9, feed_previous=nobody),
-        _forge(world, links=Links(deps=(nobody,), ndeps=(root_id,))),
-    ):
-        assert give(replica, [item]).accepted
-
-
 def test_a_second_commit_of_one_feed_place_is_kept_as_evidence(world: World) -> None:
     world.write("a")
     replica, _ = world.copy()
@@ -294,22 +216,6 @@ def test_a_second_commit_of_one_feed_place_is_kept_as_evidence(world: World) -> 
     with replica.database.read() as connection:
         evidence = connection.execute(select(feed_forks.c.commit_id, feed_forks.c.feed_sequence)).all()
     assert [tuple(row) for row in evidence] == [(decode_publication(twin).commit_id, 2)]
-
-
-def test_keys_that_open_nothing_and_acks_that_leave_out_the_own_last_commit_are_accepted(
-    world: World,
-) -> None:
-    """docs/specification/protocol.md, section 6: what looks wrong and is not."""
-    replica, _ = world.copy()
-    root_id = world.branch.facts.root_id
-    links = Links(files=(as_object_id(b"f" * 32),))
-    first = _forge(
-        world, feed_sequence=2, feed_previous=root_id, links=links, file_keys=(GivenKey(b"g" * 32),)
-    )
-    feed_previous = decode_publication(first).commit_id
-    beside = _forge(world, feed_sequence=3, feed_previous=feed_previous, acks=(root_id,))
-    for item in (first, beside):
-        assert give(replica, [item]).accepted
 
 
 def test_a_body_that_does_not_decode_is_rejected_and_an_unknown_kind_is_carried(world: World) -> None:
