@@ -20,7 +20,7 @@ from node.ingest.vouchers import PROMISED_NUM
 from node.sync.hub import Hub
 from node.sync.kept_turns import KeptTurns
 from node.sync.session_queries import topic_place
-from protocol.ids import AnnouncedTopic, TopicKey
+from protocol.ids import AnnouncedTopic, PeerId, TopicKey
 from protocol.session.events import TopicFollowed, TopicsRefused
 from protocol.session.outputs import Output
 from protocol.session.session import Session
@@ -271,12 +271,13 @@ class FollowedTopics:
 
     def _follow(self, followed: Topic | KeptTopic) -> list[Output]:
         self.places[followed.topic] = topic_place(followed)
+        group: int | PeerId | None
         if isinstance(followed, Topic):
-            is_own, is_entrusted = followed.is_of_all, self._may_keep(followed)
+            is_own, is_entrusted, group = followed.is_of_all, self._may_keep(followed), followed.repo_num
         else:
-            is_own, is_entrusted = False, self._is_partner()
+            is_own, is_entrusted, group = False, self._is_partner(), followed.brought_by
         # By number: an epoch's init is taken in, or its topics are brought to a relay, after those that it follows.
-        event = TopicFollowed(followed.topic, is_own, is_entrusted, followed.num)
+        event = TopicFollowed(followed.topic, is_own, is_entrusted, followed.num, group)
         return self._session.handle(event)
 
     def _order(self, topic: Topic) -> tuple[bool, bool, int]:

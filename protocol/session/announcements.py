@@ -36,7 +36,7 @@ class Announcements:
         """Give a topic a place."""
         topic = event.topic
         blind = blind_topic(topic, self._session_id)
-        progress = TopicProgress(topic, blind, event.is_own, event.is_entrusted, event.order)
+        progress = TopicProgress(topic, blind, event.is_own, event.is_entrusted, event.order, event.group)
         self.by_key[topic] = self.by_blind[blind] = self._expected[self.peer_name_of(topic)] = progress
         return progress
 
@@ -62,5 +62,5 @@ class Announcements:
         for theirs, one in list(self._expected.items()):
             if not (one.is_joined or (are_entrusted and one.is_entrusted)):
                 del self._expected[theirs], self.by_blind[one.blind], self.by_key[one.topic]
-                event = TopicFollowed(one.topic, one.is_own, one.is_entrusted, one.order)
+                event = TopicFollowed(one.topic, one.is_own, one.is_entrusted, one.order, one.group)
                 self._put_by[theirs] = event, one.said_at

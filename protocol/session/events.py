@@ -25,13 +25,14 @@ class TopicFollowed:
     """Topic that this node follows from now on. `is_own`: it is an epoch's own topic.
 
     `is_entrusted`: if the peer is a relay, it is asked to keep it. `order`: of those with much to send, the smallest goes
-    first.
+    first, and of one `group` (a repo, or who brought them to a relay) the others wait until it is sent.
     """
 
     topic: TopicKey
     is_own: bool
     is_entrusted: bool = False
     order: int = 0
+    group: int | PeerId | None = None
 
 
 @dataclass(frozen=True, slots=True)

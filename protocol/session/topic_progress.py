@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-from protocol.ids import BlindTopic, BlockId, CommitId, TopicKey
+from protocol.ids import BlindTopic, BlockId, CommitId, PeerId, TopicKey
 from protocol.limits.peers import BATCHES_OF_TOPIC_MAX, STATED_COUNT_MAX
 from protocol.session.events import SummaryLoaded
 from protocol.session.machines.comparing import RESTING, Comparing
@@ -106,6 +106,7 @@ class TopicProgress:
     is_own: bool  # an epoch's own topic: all who hold the epoch publish there
     is_entrusted: bool  # to the peer, if it is a relay
     order: int = 0  # of topics with much to send
+    group: int | PeerId | None = None  # of those that are sent one after the other
     said_at: int = 0  # which of this side's announcements it was
     has_settled: bool = False  # it takes no room of the connection any more (`Session.may_announce`)
     comparing: Comparing = Comparing.UNJOINED

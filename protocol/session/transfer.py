@@ -3,8 +3,9 @@
 A batch stays in flight until its receipt, and at most BATCHES_IN_FLIGHT_MAX are, so a slow peer holds back reads from the
 store instead of filling memory. Epochs' own topics come first: an init that stands there gives the keys of others. Then
 topics with one batch or less take turns, and of those with more one follows the other: what later epochs' commits follow
-stands on the topics of older ones, and would they come first they would wait. Where there are both, every other batch is of
-each. Questions of the peer's are looked up one after the other.
+stands on the topics of older ones, and would they come first they would wait. So of one group, a repo's, the next begins
+when all of the one before is sent, though the window had room. Where there are both, every other batch is of each.
+Questions of the peer's are looked up one after the other.
 
 What follows what stands in tables, `protocol.session.machines.transfer`. Here is how each of their outputs is done.
 """
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from itertools import count
 
 from protocol.crypto.hashing import block_id
-from protocol.ids import AnyId, BlockId, CommitId, ItemId, TopicKey
+from protocol.ids import AnyId, BlockId, CommitId, ItemId, PeerId, TopicKey
 from protocol.limits.peers import (
     BATCH_COUNT_MAX,
     BATCHES_IN_FLIGHT_MAX,
@@ -65,6 +66,9 @@ class Transfer:
         self._ready_small: list[_Place] = []
         self._ready_large: list[_Place] = []
         self._is_large_next = False
+        # By group: the topic with more than a batch that is being sent, and those that wait for its end.
+        self._current: dict[int | PeerId, TopicProgress] = {}
+        self._held: dict[int | PeerId, list[_Place]] = {}
         self._offered: set[TopicKey] = set()
         self._busy = 0  # batches that are being read or have no receipt
         self._unreceipted = 0
@@ -114,6 +118,7 @@ class Transfer:
                 outputs.append(Send(Publications(progress.blind, event.items)))
             outbox.pass_over(max(len(event.items), 1))  # what is no longer there is passed over
         self._offer(progress)
+        self._let_go(progress)
         return [*outputs, *self.pump()]
 
     def receipted(self, progress: TopicProgress, message: Receipt) -> list[Output]:
@@ -133,6 +138,7 @@ class Transfer:
             assert action is SendingAction.FORGET, "the table says no otherwise"
             progress.outbox.refusal = message.reason
             progress.outbox.queue.clear()
+        self._let_go(progress)
         return self.pump()
 
     def pump(self) -> list[Output]:
@@ -170,12 +176,34 @@ class Transfer:
         """Take out the topic whose turn it is."""
         if self._ready_own:
             return heapq.heappop(self._ready_own)[-1]
+        self._hold()
         has_both = self._ready_small and self._ready_large
         ready = (
             self._ready_large if self._is_large_next and has_both else self._ready_small or self._ready_large
         )
         self._is_large_next = ready is self._ready_small
         return heapq.heappop(ready)[-1] if ready else None
+
+    def _hold(self) -> None:
+        """Have the next topic with much to send wait while an older one of its group is being sent, and look at the next."""
+        while self._ready_large:
+            place = self._ready_large[0]
+            progress = place[-1]
+            if progress.group is None or not progress.is_ready:
+                return
+            current = self._current.setdefault(progress.group, progress)
+            if current.order >= progress.order:
+                self._current[progress.group] = progress  # an older one that was compared later
+                return
+            self._held.setdefault(progress.group, []).append(heapq.heappop(self._ready_large))
+
+    def _let_go(self, progress: TopicProgress) -> None:
+        """Let the next of a group be sent, if this one was and has no more."""
+        group = progress.group
+        if group is not None and self._current.get(group) is progress and not progress.outbox.queue:
+            del self._current[group]
+            for place in self._held.pop(group, ()):
+                heapq.heappush(self._ready_large, place)
 
     @staticmethod
     def _send(progress: TopicProgress, event: Sent) -> tuple[SendingAction, ...]:
