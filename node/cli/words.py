@@ -53,6 +53,8 @@ def _joined(values: _Values) -> str:
     if values["permission"] == "joining":
         asked = f"Asked to be let into {name}. The daemon goes on by itself when an admin has answered."
         joining = f"Joining {name}. The daemon goes on by itself when a computer of the link has answered."
+        if "vouched" in codes:
+            joining = f"Joining {name}. Its newest posts can be read, and the daemon gets the rest by itself."
         return f"{asked if values['asks'] else joining}\n{standing[0].upper()}{standing[1:]}."
     if codes & {"reading", "join_refused", "link_ended"}:
         return f"Following {name}: {standing}."

@@ -63,12 +63,19 @@ from storage.repos.repos import Branch, Repo
 
 _ARRIVAL_TIMEOUT_SECONDS: Final = 30.0
 """How long a request waits for a repo's first commits; the node goes on without it."""
+_POSTS_SHOWN_SECONDS: Final = 1.0
+"""How much longer it waits for the membership once posts are shown that the link names: mostly that is here by then."""
 _RELAY_SECONDS: Final = 3.0
 """How long a link waits for a relay that has just been added: it names those alone that have the repo."""
 _LOOK_SECONDS: Final = 0.1
 _REACHES: Final = {"machine": Reach.MACHINE, "network": Reach.PRIVATE, "anywhere": Reach.EVERYBODY}
 """How far a link reaches, as the API says it."""
 T = TypeVar("T")
+
+
+def _nothing() -> bool:
+    """Return False: there is nothing that would make a wait shorter."""
+    return False
 
 
 class Sharing:
@@ -233,7 +240,10 @@ class Sharing:
         stays = follow or find_repo(self._hub.replica, link.repo) is not None
         repo = await self._joiner.begin(link, person)
         await self._reach(link.peers, repo.repo_id)
-        await self._until(lambda: self.permission(repo) is not None or repo.repo_id in self._joiner.refused)
+        await self._until(
+            lambda: self.permission(repo) is not None or repo.repo_id in self._joiner.refused,
+            lambda: self._has_posts(repo),
+        )
         refused = self._joiner.refused.get(repo.repo_id, "")
         if refused and not stays:
             await self._joiner.forget(repo)
@@ -343,14 +353,26 @@ class Sharing:
         """Return the permission of this node's user as a member; None for who is none. Reads the store."""
         return self._hub.replica.permission(repo, self._author.user)
 
-    async def _until(self, has_arrived: Callable[[], bool]) -> None:
-        """Wait a while until something has arrived, for which a thread looks after each change."""
-        with trio.move_on_after(_ARRIVAL_TIMEOUT_SECONDS):
+    async def _until(self, has_arrived: Callable[[], bool], has_posts: Callable[[], bool] = _nothing) -> None:
+        """Wait a while until something has arrived, for which a thread looks after each change; less where posts have."""
+        with trio.move_on_after(_ARRIVAL_TIMEOUT_SECONDS) as waiting:
             while True:
                 change_count = self._hub.changes.count
                 if await self._hub.run_blocking(has_arrived):
                     return
+                if await self._hub.run_blocking(has_posts):
+                    waiting.deadline = min(waiting.deadline, trio.current_time() + _POSTS_SHOWN_SECONDS)
+                    has_posts = _nothing
                 await self._hub.changes.wait(change_count)
+
+    def _has_posts(self, repo: Repo) -> bool:
+        """Return True if posts of a repo are shown that its link names."""
+        windows, vouched = self._hub.windows, self._hub.windows.vouchers.find(repo.num)
+        if vouched is None:
+            return False
+        branch = self._hub.replica.tables.find_branch(repo.num, vouched.states.branch)
+        shown = None if branch is None else windows.find(branch.num)
+        return shown is not None and bool(shown.listed)
 
     async def _reach(self, peers: tuple[PeerAddress, ...], repo_id: RepoId) -> None:
         addresses: dict[PeerId, list[str]] = {}

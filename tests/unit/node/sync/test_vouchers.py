@@ -1,5 +1,7 @@
 """Vouchers: a newcomer reads the newest posts by the word of who made the link, before the root branch is here."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from node.authoring.drafting import aim
 from node.ingest.kept_windows import ShownWindow
 from node.ingest.publication_parsing import open_batch
 from node.ingest.vouchers import Vouched, find_vouched
+from node.membership.sharing import _POSTS_SHOWN_SECONDS, Sharing
 from node.membership.vouching import make_voucher
 from node.observe.sentences import standing_sentence
 from node.observe.standing_view import NO_OUTLOOK, RepoFacts, Unheld, describe_standing
@@ -73,9 +76,24 @@ async def _told(node: Node, folder: Path) -> list[StandingPart]:
     return shown["standing"]["parts"]
 
 
+@contextmanager
+def _withheld_from(node: Node) -> Iterator[None]:
+    """Others answer the node's questions for newest posts, and no other."""
+    load = TopicWork._load
+
+    async def withhold(work: TopicWork, wanted: Load) -> None:
+        if work._hub is node.hub or (isinstance(wanted, LoadWindow) and not wanted.is_upwards):
+            await load(work, wanted)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(TopicWork, "_load", withhold)
+        yield
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("by_relay", [False, True])
 async def test_a_newcomer_reads_the_newest_posts_while_nothing_of_the_root_branch_is_here(
-    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, by_relay: bool
+    tmp_path: Path, autojump_clock: MockClock, by_relay: bool
 ) -> None:
     with fail_after(120), open_nodes(tmp_path, "alice", "bob") as (alice, bob), open_relay(tmp_path) as relay:
         _, branch = alice.create_repo()
@@ -86,16 +104,9 @@ async def test_a_newcomer_reads_the_newest_posts_while_nothing_of_the_root_branc
         if by_relay:
             async with connected(alice, relay):
                 await wait_all_tasks_blocked()
-        load = TopicWork._load
-
-        async def withhold(work: TopicWork, wanted: Load) -> None:
-            if work._hub is bob.hub or (isinstance(wanted, LoadWindow) and not wanted.is_upwards):
-                await load(work, wanted)
-
         await bob.joiner.begin(link)
         source = relay if by_relay else alice
-        with monkeypatch.context() as patched:
-            patched.setattr(TopicWork, "_load", withhold)
+        with _withheld_from(bob):
             async with connected(bob, source):
                 await trio.sleep(20)
         assert bob.replica.read_tables().roots[link.repo].commit_count == 0
@@ -114,6 +125,29 @@ async def test_a_newcomer_reads_the_newest_posts_while_nothing_of_the_root_branc
         assert ids(bob) == ids(alice)
         assert _shown(bob) is None, "the word is not needed any more"
         assert bob.hub.windows.vouchers.promised() == []
+
+
+async def test_a_join_ends_soon_after_posts_can_be_read(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def reach(*_: object) -> None:
+        """Dial nobody: the two are connected."""
+
+    monkeypatch.setattr(Sharing, "_reach", reach)
+    with fail_after(120), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        _, branch = alice.create_repo()
+        for number in range(_POSTS):
+            alice.write(branch, str(number))
+        made = await service_of(alice, tmp_path).people.invite("repo", "write", 3600, 1, "machine", False)
+        with _withheld_from(bob):
+            async with connected(bob, alice):
+                began = trio.current_time()
+                await service_of(bob, tmp_path).people.sharing.join(made["invitation"])
+                assert trio.current_time() - began <= _POSTS_SHOWN_SECONDS + 0.1
+                assert bob.replica.permission(bob.repo(), bob.author.user) is None
+                shown = _shown(bob)
+                assert shown is not None
+                assert len(shown.listed) == _WINDOW
 
 
 async def test_posts_leave_when_the_link_turns_out_to_name_a_rejected_one_and_its_maker_is_named(
