@@ -4,8 +4,7 @@ From Proof Require Import Rules Unique Order Connected.
 
 Print Assumptions counts_is_a_function_of_the_set.
 Print Assumptions members_are_a_function_of_the_set.
-Print Assumptions one_solution.
-Print Assumptions holds_solves.
+Print Assumptions admitted_sets_have_one_answer.
 Print Assumptions timeline_is_a_function_of_the_set.
 Print Assumptions causes_come_first.
 Print Assumptions order_of_arrival_decides_nothing.

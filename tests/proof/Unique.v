@@ -2,7 +2,8 @@
 
     - [holds_same]: of two lists with the same operations the answers are the same, for any fuel.
     - [enough_fuel]: with the fuel of Rules.v or more, the answer is that of the rules' own equations ([fixed_point]):
-      each question of R2 to R6 leads to smaller ones, so the equations have one solution ([one_solution]). *)
+      each question of R2 to R6 leads to smaller ones, so the equations have one solution ([one_solution]).
+    - [admitted_sets_have_one_answer]: what M admits is of the form that this asks for. *)
 
 From Coq Require Import List Arith Lia Bool.
 From Proof Require Import Rules.
@@ -141,7 +142,7 @@ Qed.
 
 (** * One answer: every question leads to smaller ones *)
 
-(** What M and the way of numbering give (Sound.v proves it of all that M admits). *)
+(** What M and the way of numbering give: [admitted_is_sound]. *)
 Definition sound (e : entry) : Prop :=
   (forall c, In c (past e) -> num c < num e) /\
   (forall u, gives e u <= OWNER) /\
@@ -422,3 +423,86 @@ Section OneAnswer.
     change (agree_below n (holds n W) (holds (S n) W)). apply more_fuel_is_the_same. lia.
   Qed.
 End OneAnswer.
+
+(** * All that M admits is sound *)
+
+Lemma level_small : forall W u, level W u <= OWNER.
+Proof.
+  intros. unfold level. destruct (find _ _) as [l|] eqn:F; [|unfold OWNER; lia].
+  apply find_some in F. destruct F as [I _]. simpl in I. unfold OWNER, ADMIN, MANAGE, WRITE, READ in *. lia.
+Qed.
+
+Lemma covering_spec : forall P q, In q (covering P) -> In q P /\ is_quorum q = true.
+Proof.
+  intros P q I. unfold covering, in_force in I. apply filter_In in I. destruct I as [I _].
+  apply filter_In in I. destruct I as [I _]. apply filter_In in I. destruct I as [I Q]. split; auto.
+  destruct (is_quorum q); auto.
+Qed.
+
+Lemma first_approvals_spec : forall P p a, In a (first_approvals P p) -> In a P /\ exists n, does a = Approve n.
+Proof.
+  intros P p a I. unfold first_approvals in I. apply filter_In in I. destruct I as [I _].
+  apply filter_In in I. destruct I as [I Q]. split; auto.
+  unfold approves in Q. destruct (does a); try discriminate. eauto.
+Qed.
+
+Lemma demands_spec : forall P u l t given a, In (t, given) (demands P u l) -> In a given ->
+  In a P /\ exists n, does a = Approve n.
+Proof.
+  intros P u l t given a I J. unfold demands in I. destruct (covering P) as [|q qs]; [destruct I|].
+  destruct (find _ _) as [p|]; apply in_map_iff in I; destruct I as [o [E _]]; inversion E; subst.
+  - apply filter_In in J. destruct J as [J _]. eapply first_approvals_spec; eauto.
+  - destruct J.
+Qed.
+
+Theorem admitted_is_sound : forall P n i a d e, (forall c, In c P -> num c < n) -> admit P n i a d = Some e ->
+  sound e /\ past e = P /\ num e = n.
+Proof.
+  intros P n i a d e L A. unfold admit in A. set (m := make P n i a d 0 (needed a d)) in *.
+  destruct (may P m) eqn:M; [|discriminate]. inversion A; subst e. clear A. split; [|split; reflexivity].
+  unfold sound. change (past m) with P. change (num m) with n. change (does m) with d. change (needs m) with (needed a d).
+  split; [exact L|]. split.
+  { intros u. unfold gives. change (does m) with d. destruct d; try (unfold OWNER; lia).
+    - destruct (has u founders); unfold OWNER; lia.
+    - unfold may in M. change (does m) with (Grant user level) in M. change (needs m) with (Nat.max ADMIN level) in M.
+      destruct (Nat.max ADMIN level <=? Rules.level P (author m)) eqn:G; [|discriminate].
+      apply Nat.leb_le in G. pose proof (level_small P (author m)). destruct (u =? user); lia.
+    - destruct (invitation_of m) as [inv|]; [|unfold OWNER; lia]. destruct (does inv); try (unfold OWNER; lia).
+      destruct (u =? author m); unfold MANAGE, OWNER; lia. }
+  split. { intros u l E. subst d. apply Nat.le_max_r. }
+  split. { intros Q. unfold is_quorum in Q. change (does m) with d in Q. destruct d; try discriminate. apply Nat.le_refl. }
+  split. { intros l u lt E. subst d. apply Nat.le_refl. }
+  split. { intros j E. subst d. apply Nat.le_refl. }
+  split. { intros f E. subst d. reflexivity. }
+  split.
+  { intros q I. unfold m, make in I. cbn in I. destruct d; try destruct I.
+    destruct (negb (user =? a)); [|destruct I]. apply covering_spec; auto. }
+  intros t l b I J. unfold m, make in I. cbn in I. destruct d; try destruct I.
+  destruct (negb (user =? a)); [|destruct I]. eapply demands_spec; eauto.
+Qed.
+
+(** A set that grew by what M admits, each with a past of what was there. *)
+Inductive grown : list entry -> Prop :=
+| nothing : grown []
+| one_more : forall W P n i a d e, grown W -> incl P W -> (forall c, In c W -> num c < n) ->
+    admit P n i a d = Some e -> grown (e :: W).
+
+Lemma grown_sound : forall W, grown W -> forall e, In e W -> sound e /\ incl (past e) W.
+Proof.
+  induction 1 as [|W P n i a d e G IH I L A]; intros x Hx; [destruct Hx|].
+  destruct (admitted_is_sound P n i a d e) as [S [E _]]; auto.
+  destruct Hx as [->|Hx].
+  - split; auto. rewrite E. intros c Hc. right. auto.
+  - destruct (IH x Hx) as [S' I']. split; auto. intros c Hc. right. auto.
+Qed.
+
+Theorem admitted_sets_have_one_answer : forall W, grown W ->
+  solves W (holds (fuel W) W) /\
+  forall f g, solves W f -> solves W g -> forall x r b, question W x r b -> f x r b = g x r b.
+Proof.
+  intros W G. assert (forall e, reaches W e -> sound e) as S.
+  { intros e R. assert (In e W) as I.
+    { induction R as [e I|e c R IH I]; auto. apply (grown_sound W G e IH); auto. }
+    apply (grown_sound W G e I). }
+  split. { apply holds_solves; auto. } intros f g F H. apply one_solution; auto.
+Qed.
