@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
-from tests.proof import checker
+from tests.proof import checker, zoo
 from tests.support.memberships import (
     KEY,
     NAME_OF,
@@ -28,6 +28,8 @@ from verifier.operations import Operation
 from verifier.refusal import CommitRefused
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "verdicts/scenarios.txt"
+SECONDS_MAX: Final = 120
+"""Time to tell some thousands of histories; it takes seconds."""
 _DEEDS: Final = ("remove", "remove", "grant", "link", "link", "quorum", "quorum", "act")
 USERS_DRAWN: Final = 5
 """Users of random histories."""
@@ -41,6 +43,11 @@ class Outcome(NamedTuple):
     kept: tuple[int | None, ...]
     members: dict[int, int]
     counting: tuple[bool, ...]
+
+    @property
+    def refused(self) -> set[int]:
+        """Return the numbers of the steps that were refused."""
+        return {number for number, kept in enumerate(self.kept) if kept is None}
 
 
 def read_outcome(text: str) -> Outcome:
@@ -204,7 +211,8 @@ def scenarios(page: str) -> Iterator[tuple[str, list[Step], set[int], set[int]]]
 def differences(program: Path, histories: Sequence[Sequence[Step]]) -> Iterator[str]:
     """Yield each history of which the model and the product say different things."""
     texts = [write_steps(steps) for steps in histories]
-    answers = checker.ask(program, ("tell",), text="".join(f"{text}\n" for text in texts)).splitlines()
+    lines = "".join(f"{text}\n" for text in texts)
+    answers = checker.ask(program, ("tell",), text=lines, seconds=SECONDS_MAX).splitlines()
     for text, steps, answer in zip(texts, histories, answers, strict=True):
         told, judged = read_outcome(answer), judge(steps)
         if told != judged:
@@ -215,12 +223,21 @@ def wrong_scenarios(program: Path) -> Iterator[str]:
     """Yield the scenarios of which the model says other than they do."""
     told = list(scenarios(PAGE.read_text(encoding="utf-8")))
     lines = "".join(f"{write_steps(steps)}\n" for _, steps, _, _ in told)
-    answers = checker.ask(program, ("tell",), text=lines).splitlines()
+    answers = checker.ask(program, ("tell",), text=lines, seconds=SECONDS_MAX).splitlines()
     for (title, _, refused, members), answer in zip(told, answers, strict=True):
         outcome = read_outcome(answer)
-        were_refused = {number for number, kept in enumerate(outcome.kept) if kept is None}
-        if (were_refused, set(outcome.members)) != (refused, members):
+        if (outcome.refused, set(outcome.members)) != (refused, members):
             yield f"{title}: {outcome}"
+
+
+def wrong_zoo(program: Path) -> Iterator[str]:
+    """Yield the histories of the zoo of which the model says other than they do."""
+    told = zoo.histories()
+    lines = "".join(f"{write_steps(history.steps)}\n" for history in told)
+    answers = checker.ask(program, ("tell",), text=lines, seconds=SECONDS_MAX).splitlines()
+    for history, answer in zip(told, map(read_outcome, answers), strict=True):
+        if (answer.refused, answer.members) != (history.refused, history.members):
+            yield f"{history.title}: {answer}"
 
 
 def trace_differences(program: Path, words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
@@ -233,7 +250,7 @@ def trace_differences(program: Path, words: Sequence[str]) -> Iterator[tuple[str
 
 def compare_all(program: Path, random: Random, count: int, traces: Sequence[Sequence[str]] = TRACES) -> int:
     """Compare scenarios, traces of the model and random histories; return how many. Raises ProofFailedError."""
-    wrong = list(wrong_scenarios(program))
+    wrong = [*wrong_scenarios(program), *wrong_zoo(program)]
     compared = 0
     for words in traces:
         for _, difference in trace_differences(program, words):
