@@ -1247,7 +1247,7 @@ export interface CommitItem {
   unreadable?: boolean;
 }
 
-/** Whose word some of these commits rest on until the past is here: who made the invitation by which this node joined. */
+/** Maker of the link by which this node joined, on whose word some of these commits rest until the past is here. */
 export interface VouchedBy {
   at: number;
   name: string;

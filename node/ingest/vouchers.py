@@ -30,7 +30,7 @@ PROMISED_NUM: Final = 0
 
 
 class Vouched(NamedTuple):
-    """What the link of an invitation states of the newest posts, signed by whom it names."""
+    """Newest posts, as the link of an invitation states them, signed by whom it names."""
 
     invitation: CommitId
     states: NewestPosts

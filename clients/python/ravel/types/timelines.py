@@ -9,7 +9,7 @@ Cursor = Annotated[str, means("A cursor of the branch's edits.")]
 
 
 class VouchedBy(TypedDict):
-    """Whose word some of these commits rest on until the past is here: who made the invitation by which this node joined."""
+    """Maker of the link by which this node joined, on whose word some of these commits rest until the past is here."""
 
     user: Id
     name: Annotated[str, means("How the maker is called, or the start of the id.")]

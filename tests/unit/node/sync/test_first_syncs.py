@@ -19,7 +19,7 @@ _EPOCHS, _POSTS = 6, 24
 async def test_a_newcomer_to_many_epochs_gets_the_older_ones_first_so_that_few_commits_wait(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, by_relay: bool
 ) -> None:
-    """In turns, two of three commits are written as pending. A relay that is met late has the present epoch's topic first."""
+    """In turns, two of three commits are written as pending. A relay met late has the present epoch's topic first."""
     monkeypatch.setattr("protocol.session.transfer.BATCH_COUNT_MAX", 4)
     with (
         fail_after(120),
