@@ -1,4 +1,4 @@
-"""Measure what a newcomer waits for before it reads the newest posts of a large repo: seconds and bytes of a line, by its link.
+"""Measure what a newcomer waits for before it reads the newest posts of a large repo, in seconds and bytes of a line.
 
 python -m benchmarks.bench_join_large [root commits [posts [exclusions]]]
 
