@@ -1,7 +1,6 @@
 """The way in of epochs and branches: inits that wait for keys, first commits that wait for branches, closed epochs."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from msgspec import structs
@@ -19,7 +18,6 @@ from protocol.crypto.hashing import branch_read_key, branch_secret
 from protocol.crypto.keys import EpochKey, TopicSeed, UserSeed
 from protocol.crypto.signing import key_pair
 from protocol.formats.body import BranchLink, encode_body
-from protocol.formats.commit import TanglePlace
 from protocol.formats.content import Post
 from protocol.formats.epochs import NONCE_SIZE, EpochStatement, seal_topic
 from protocol.formats.publication import create_publication, decode_publication, open_hidden_key
@@ -36,7 +34,6 @@ from storage.topics.difference import LINKED, plan_sending
 from storage.topics.publishing import load_publications
 from tests.support.builders import NOW_MS, STORE_KEY, World, count_accepted, give, timeline, writing_topic
 from tests.support.forging import forge, heads_of, rank_behind, target_in
-from verifier.tangle_kinds import GROUP
 from verifier.verify import key_mark
 
 _USER, _SECRET = key_pair(UserSeed(b"w" * 32))
@@ -165,52 +162,7 @@ def test_a_first_commit_whose_branch_was_added_just_before_a_crash_is_judged_at_
         again.close()
 
 
-def test_a_later_commit_needs_the_addition_in_the_past_of_its_place(world: World) -> None:
-    replica, _ = world.copy()
-    before = heads_of(world, _root(world))
-    side = world.author.founding.create_branch(world.repo, "side")[0]
-    give(replica, [*world.publications(_root(world)), *world.publications(side)])
-    too_early = (TanglePlace(GROUP, world.repo.init_id, before),)
-    for tangles, codes in ((too_early, ["unknown_branch"]), (None, [])):
-        changes: dict[str, Any] = {} if tangles is None else {"tangles": tangles}
-        acks = (side.facts.root_id,)
-        item = forge(world, target_in(world, side), encode_body(Post("a")), acks, _SECRET, **changes)
-        assert _codes(give(replica, [item])) == codes
-
-
-def test_a_place_has_all_that_the_places_of_acked_commits_have(world: World) -> None:
-    before = heads_of(world, _root(world))
-    world.author.founding.create_branch(world.repo, "side")
-    items = world.write("a, a <- b")
-    replica, _ = world.copy()
-    give(replica, items)
-    earlier = (TanglePlace(GROUP, world.repo.init_id, before),)
-    target, body = target_in(world, world.branch), encode_body(Post("forged"))
-    for acks, codes in (
-        ((world.branch.facts.root_id,), []),
-        ((world.commits["b"].commit_id,), ["bad_group_place"]),
-    ):
-        item = forge(world, target, body, acks, _SECRET, tangles=earlier)
-        assert _codes(give(replica, [item])) == codes
-
-
 # --- what an epoch opens ---
-
-
-def test_an_epoch_is_written_in_after_its_start_and_by_who_follows_it(world: World) -> None:
-    before = heads_of(world, _root(world))
-    _start(world)
-    target, body = target_in(world, world.branch), encode_body(Post("a"))
-    root_id = world.branch.facts.root_id
-    places = {
-        place: (TanglePlace(GROUP, world.repo.init_id, place),)
-        for place in (before, heads_of(world, _root(world)))
-    }
-    codes = []
-    for tangles in places.values():
-        item = forge(world, target, body, (root_id,), _SECRET, tangles=tangles)
-        codes.append(_codes(give(world.replica, [item])))
-    assert codes == [["unknown_epoch"], []]
 
 
 def test_who_follows_two_epochs_writes_in_one_that_opens_the_other(world: World) -> None:
