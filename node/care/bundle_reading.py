@@ -86,7 +86,7 @@ class _Reading:
                     return
                 self._repos.add(topic.repo_num)
                 await self._slots.acquire()
-                previous, done = self._turns.next(name, is_own=topic.is_of_all)
+                previous, done = self._turns.next(topic.repo_num, is_own=topic.is_of_all)
                 nursery.start_soon(self._ingest, topic, items, previous, done)
 
     async def _find(self, name: TopicKey) -> Topic | None:

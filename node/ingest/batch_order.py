@@ -1,7 +1,8 @@
 """Orders the storing of a connection's received batches, and bounds the bytes that wait.
 
-They are read as they come and stored in order, but only in the order that matters: after earlier ones of the same topic,
-and after earlier ones of epochs' own topics, whose inits give keys. Between peers turns are `node.runtime.scheduling`'s.
+They are read as they come and stored in order, but only in the order that matters: after earlier ones of the same repo,
+where later epochs' commits follow those of older ones, and after earlier ones of epochs' own topics, whose inits give keys.
+What a relay keeps is ordered by topic. Between peers turns are `node.runtime.scheduling`'s.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,13 +36,18 @@ class BatchOrder:
     """The order in which the batches of one connection are stored."""
 
     def __init__(self) -> None:
-        self._last: dict[TopicKey, trio.Event] = {}  # by topic
+        self._last: dict[TopicKey | int, trio.Event] = {}  # by repo or topic
         self._last_of_own: trio.Event | None = None
 
-    def next(self, topic: TopicKey, *, is_own: bool) -> tuple[Previous, trio.Event]:
-        """Return what a batch that has come now waits for, and the event to set when it is stored."""
-        events = (self._last.get(topic), self._last_of_own)
-        done = self._last[topic] = trio.Event()
+    def next(self, group: TopicKey | int, *, is_own: bool) -> tuple[Previous, trio.Event]:
+        """Return what a batch that has come now waits for, and the event to set when it is stored.
+
+        Args:
+            group: The number of its repo, or a topic that is kept for others.
+            is_own: Whether it came on an epoch's own topic.
+        """
+        events = (self._last.get(group), self._last_of_own)
+        done = self._last[group] = trio.Event()
         if is_own:
             self._last_of_own = done
         return _All(tuple(event for event in events if event is not None)), done

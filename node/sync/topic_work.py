@@ -98,7 +98,9 @@ class TopicWork:
 
     def ingest(self, output: IngestBatch) -> None:
         """Take a batch in, after those that it may build on."""
-        previous, done = self._turns.next(output.topic, is_own=output.is_own)
+        followed = self._hub.find_followed(output.topic)
+        group = followed.repo_num if isinstance(followed, Topic) else output.topic
+        previous, done = self._turns.next(group, is_own=output.is_own)
         self._conversation.start(self._ingest_batch, output, previous, done)
 
     def _find(self, topic: TopicKey) -> Followed | None:
