@@ -264,7 +264,8 @@ class Acceptance:
                 DamagedBlock
             ):  # of commits that are back: void marks are as they were, until it can be computed
                 continue
-            review = VoidRecheck(connection, self.tables, repo_num, membership, self._replica.database)
+            database = self._replica.database
+            review = VoidRecheck(connection, self.tables, repo_num, membership, database, self._facts)
             for (content_repo_num, branch_num), ids in self._new_content.items():
                 if content_repo_num == repo_num:
                     review.of_commits(branch_num, ids, self._restored)

@@ -1,7 +1,8 @@
 """Re-evaluates which commits are void, at the end of each transaction that may change it."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Final
 
 from sqlalchemy import Connection
@@ -10,7 +11,7 @@ from node.ingest.tables import Tables
 from protocol.codec import DecodeError
 from protocol.formats.block import WrongKey, decode_block
 from protocol.formats.body import Adopt, FeedEnd, Permission, Remove, kind_name
-from protocol.formats.commit import Commit, open_commit
+from protocol.formats.commit import open_commit
 from protocol.formats.content import Compaction
 from protocol.ids import BranchId, CommitId, UserId
 from storage.commits.blocks import DamagedBlock, read_blocks
@@ -20,12 +21,14 @@ from storage.commits.void_marks import Judged, are_forked, has_forks, load_judge
 from storage.engine.database import Database
 from storage.engine.id_keys import unpack_nums
 from storage.repos.repos import Branch
+from verifier.facts import CommitFacts
 from verifier.membership import Membership
 from verifier.resolution import Settled
 from verifier.tangle_kinds import GROUP
 from verifier.void_rules import Void, find_affected, find_void
 
 _COMPACTION: Final = kind_name(Compaction)
+NO_FACTS: Final[Mapping[CommitId, CommitFacts]] = MappingProxyType({})
 
 
 class VoidRecheck:
@@ -38,8 +41,11 @@ class VoidRecheck:
         repo_num: int,
         membership: Membership,
         database: Database | None = None,
+        facts: Mapping[CommitId, CommitFacts] = NO_FACTS,
     ) -> None:
-        self._database = database  # none for who only asks
+        """`database` is none for who only asks. Commits of which `facts` are known need not be read."""
+        self._database = database
+        self._facts = facts
         self._connection = connection
         self._membership = membership
         self._tables = tables
@@ -126,14 +132,12 @@ class VoidRecheck:
         """Return why a commit is void; None if it counts."""
         if self._membership.now().has_no_removals:
             return None
-        place = self._open(one).place(GROUP)
-        assert place is not None, "V3"
         return find_void(
             self._membership,
             one.commit_id,
             branch.branch_id,
             one.author,
-            place.previous,
+            self._find_seen(one),
             lambda end: self._is_in_feed(branch, one, end),
             one.proposal,
             Permission.MANAGE if one.body_kind == _COMPACTION else Permission.WRITE,
@@ -184,8 +188,13 @@ class VoidRecheck:
             self._ways_back[place] = FeedPath(self._connection, branch.num, author, end.sequence, end.commit)
         return self._ways_back[place]
 
-    def _open(self, one: Judged) -> Commit:
+    def _find_seen(self, one: Judged) -> tuple[CommitId, ...]:
+        """Return the root branch commits that a commit follows."""
+        if one.commit_id in self._facts:
+            return self._facts[one.commit_id].seen
         num = unpack_nums(one.block_nums)[0]
         encoded = read_blocks(self._connection, {num: one.commit_id})[num]
         secret = self._tables.epochs[one.epoch_num].convergence_secret
-        return open_commit(decode_block(encoded), one.commit_key, secret)
+        place = open_commit(decode_block(encoded), one.commit_key, secret).place(GROUP)
+        assert place is not None, "V3"
+        return place.previous

@@ -1,9 +1,10 @@
 """Removed members: what they wrote unseen leaves every view, on every node alike, and comes back by adoption."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection
 from trio.testing import MockClock
 
 from node.authoring.drafting import Draft
@@ -15,6 +16,8 @@ from protocol.crypto.keys import UserSeed
 from protocol.crypto.signing import public_key
 from protocol.formats.body import Permission, Remove
 from protocol.formats.text import id_text
+from protocol.ids import BlockId
+from storage.commits.blocks import read_blocks
 from storage.engine.database import StorageError
 from tests.support.machine import fail_after
 from tests.support.nodes import (
@@ -173,3 +176,28 @@ async def test_nothing_that_who_leaves_wrote_is_looked_at_again(
         assert set(alice.replica.members(alice.repo())) == {alice.author.user}
         assert ids(alice) == before
         assert looked_at == []
+
+
+@pytest.mark.slow
+async def test_new_commits_of_a_repo_with_removals_are_judged_without_being_read_again(
+    nodes: list[Node], autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once somebody was removed each new commit is looked at, as long as the repo lives."""
+    alice, bob, carol = nodes
+    read: list[object] = []
+
+    def note(connection: Connection, expected: Mapping[int, BlockId | None]) -> dict[int, bytes]:
+        read.append(expected)
+        return read_blocks(connection, expected)
+
+    monkeypatch.setattr(void_recheck, "read_blocks", note)
+    with fail_after(120):
+        await share(alice, bob, carol)
+        await members_of(alice).remove("", id_text(carol.author.user), "")
+        await together(alice, bob)
+        read.clear()
+        for number in range(10):
+            bob.write(bob.branch(), f"{number}")
+        await together(alice, bob)
+        assert ids(alice) == ids(bob)
+        assert read == []
