@@ -20,7 +20,7 @@ from protocol.formats.links import NewestPosts, decode_kept_link, find_kept_ask
 from protocol.formats.proofs import verify_voucher
 from protocol.ids import CommitId, RepoId, TopicKey, root_branch
 from storage.commits.pending import load_rejected
-from storage.repos.epochs import Topic
+from storage.repos.epochs import Epoch, Topic
 from verifier.membership import Membership
 
 _REMEMBERED_MAX: Final = 1024
@@ -70,11 +70,18 @@ class Vouchers:
         """Return the topics that links name and that are not known by the repo's own word yet. Costs O(links)."""
         tables, found = self._replica.tables, list[Topic]()
         for num in tables.invited:
-            vouched = self.find(num)
-            topic = None if vouched is None else vouched.states.topic
-            epoch = tables.epochs.get(tables.repos[num].epoch_num)
-            if topic is not None and epoch is not None and topic not in tables.by_topic:
-                found.append(Topic(PROMISED_NUM, topic, num, (), (epoch,)))
+            vouched, epoch = self.find(num), tables.epochs.get(tables.repos[num].epoch_num)
+            if vouched is None or epoch is None:
+                continue
+            named, earlier = [(vouched.states.topic, epoch)], vouched.states.earlier
+            if earlier is not None:
+                given = earlier.epoch
+                named.append((earlier.topic, Epoch(0, num, epoch.repo_id, given.epoch, given.key)))
+            found += [
+                Topic(PROMISED_NUM, topic, num, (), (of,))
+                for topic, of in named
+                if topic not in tables.by_topic
+            ]
         return found
 
     def find_promised(self, topic: TopicKey) -> Topic | None:

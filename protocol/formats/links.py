@@ -21,6 +21,7 @@ from protocol.crypto.keys import (
 from protocol.formats.block import Reference
 from protocol.formats.body import Permission
 from protocol.formats.content import Name, UnixMilliseconds
+from protocol.formats.epochs import GivenEpoch
 from protocol.formats.text import base32_text, id_text, parse_base32
 from protocol.ids import (
     BranchId,
@@ -66,17 +67,25 @@ class PeerAddress(Wire, frozen=True):
     peer: PeerId
 
 
+class EarlierPosts(Wire, frozen=True):
+    """Epoch before the link's, with its writers' topic: most of the newest posts stand there soon after an exclusion."""
+
+    epoch: GivenEpoch
+    topic: TopicKey
+
+
 class NewestPosts(Wire, frozen=True):
     """Statement of who made a link: all up to these heads of a branch was accepted there.
 
     `name` is what the maker calls itself, `at` when it said so. The commits stand on the `topic`, the writers' topic of the
-    link's epoch; `rank` is that of the highest head.
+    link's epoch, and on that of an `earlier` one; `rank` is that of the highest head.
     """
 
     maker: UserId
     name: Name | None
     at: UnixMilliseconds
     topic: TopicKey
+    earlier: EarlierPosts | None
     branch: BranchId
     branch_name: Name
     rank: Annotated[int, Meta(ge=0, lt=2**53 - 1)]

@@ -24,12 +24,14 @@ from protocol.formats.document_kinds import (
     SetSnapshot,
     TextUpdate,
 )
+from protocol.formats.epochs import GivenEpoch
 from protocol.formats.links import (
     RENEWAL_NOTE,
     AskLink,
     BranchCapability,
     BranchChannel,
     DeviceLink,
+    EarlierPosts,
     InvitationLink,
     NewestPosts,
     PeerAddress,
@@ -418,7 +420,10 @@ def messages() -> list[JsonObject]:
 
 def _invitation() -> InvitationLink:
     heads = (as_commit_id(BRANCH_ID),)
-    states = NewestPosts(USER, "Zoë", 1_700_000_000_000, TopicKey(EPOCH), BRANCH_ID, "main", 1_000, heads)
+    earlier = EarlierPosts(GivenEpoch(EPOCH, EPOCH_KEY), TopicKey(BRANCH_ID))
+    states = NewestPosts(
+        USER, "Zoë", 1_700_000_000_000, TopicKey(EPOCH), earlier, BRANCH_ID, "main", 1_000, heads
+    )
     return InvitationLink(
         REPO_ID,
         Reference(ObjectId(EPOCH), BlockKey(BRANCH_ID)),

@@ -128,7 +128,8 @@ class Maybe(list[object]):
     """What may be absent: the shape, or nil in its place."""
 
 
-VOUCHER = ((ID, Maybe([str]), NUMBER, ID, ID, str, range(2**53 - 1), [ID]), SIGNATURE)
+EARLIER = ((ID, KEY), ID)
+VOUCHER = ((ID, Maybe([str]), NUMBER, ID, Maybe([EARLIER]), ID, str, range(2**53 - 1), [ID]), SIGNATURE)
 LINK_KINDS: dict[str, dict[str, Shapes]] = {
     "read": {
         "read3": {"repo": ID, "root": REFERENCE, "epoch": ID, "key": KEY, "peers": PEERS},

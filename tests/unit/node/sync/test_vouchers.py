@@ -45,7 +45,7 @@ _POSTS, _WINDOW, _AT = 40, 20, 1_700_000_000_000
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("node.sync.windows", "node.membership.vouching"):
         monkeypatch.setattr(f"{name}.WINDOW_BEHIND_MIN", 30)
-    monkeypatch.setattr("node.sync.windows.WINDOW_ASK_COUNT", _WINDOW)
+        monkeypatch.setattr(f"{name}.WINDOW_ASK_COUNT", _WINDOW)
 
 
 def _invite(node: Node) -> InvitationLink:
@@ -124,6 +124,30 @@ async def test_a_newcomer_reads_the_newest_posts_while_nothing_of_the_root_branc
             await wait_all_tasks_blocked()
         assert ids(bob) == ids(alice)
         assert _shown(bob) is None, "the word is not needed any more"
+        assert bob.hub.windows.vouchers.promised() == []
+
+
+async def test_soon_after_an_exclusion_posts_of_the_epoch_before_are_read_with_the_new_ones(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with fail_after(120), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        repo, branch = alice.create_repo()
+        for number in range(_POSTS):
+            alice.write(branch, str(number))
+        root, eve = alice.replica.root_branch(repo), key_pair(UserSeed(b"e" * 32))[0]
+        for body in (Grant(eve, Permission.READ), Remove(eve, None, ())):
+            alice.hub.announce(alice.author.write(root, body)[1])
+        alice.write(branch, "after")
+        await bob.joiner.begin(_invite(alice))
+        with _withheld_from(bob):
+            async with connected(bob, alice):
+                await trio.sleep(20)
+        shown = _shown(bob)
+        assert shown is not None
+        assert [id_text(one.commit_id) for one in shown.listed] == ids(alice)[-_WINDOW - 1 :]
+        async with connected(bob, alice):
+            await wait_all_tasks_blocked()
+        assert ids(bob) == ids(alice)
         assert bob.hub.windows.vouchers.promised() == []
 
 
@@ -273,11 +297,16 @@ def test_a_link_vouches_for_the_highest_heads_that_stand_in_its_epoch(tmp_path: 
         root, eve = alice.replica.root_branch(repo), key_pair(UserSeed(b"e" * 32))[0]
         alice.author.write(root, Grant(eve, Permission.READ))
         alice.author.write(root, Remove(eve, None, ()))
-        assert _invite(alice).voucher is None, "nothing was written since the exclusion"
-        alice.write(branch, "after")
         voucher = _invite(alice).voucher
         assert voucher is not None
-        assert len(voucher.states.heads) == 1
+        assert (voucher.states.topic == target.topic, voucher.states.heads) == (False, states.heads)
+        assert voucher.states.earlier is not None
+        assert voucher.states.earlier.topic == target.topic
+        for number in range(2 * _WINDOW):
+            alice.write(branch, str(number))
+        voucher = _invite(alice).voucher
+        assert voucher is not None
+        assert (voucher.states.earlier, len(voucher.states.heads)) == (None, 1)
 
 
 def test_people_are_told_whose_word_is_shown_and_whose_was_false() -> None:

@@ -20,11 +20,13 @@ from protocol.crypto.keys import (
 )
 from protocol.formats.block import Reference
 from protocol.formats.body import Permission
+from protocol.formats.epochs import GivenEpoch
 from protocol.formats.links import (
     AskLink,
     BranchCapability,
     BranchChannel,
     DeviceLink,
+    EarlierPosts,
     InvitationLink,
     NewestPosts,
     PeerAddress,
@@ -64,7 +66,17 @@ PEERS = (PeerAddress("host:7474", PeerId(b"p" * 32)),)
 SECRETS = ("WWWW", "XXXX", "YYYY", "ZZZZ")
 """What stands in the secrets of these links, and nowhere else in them."""
 VOUCHER = Voucher(
-    NewestPosts(UserId(b"m" * 32), "ann", 1, TopicKey(b"t" * 32), BRANCH, "ideas", 7, (COMMIT,)),
+    NewestPosts(
+        UserId(b"m" * 32),
+        "ann",
+        1,
+        TopicKey(b"t" * 32),
+        EarlierPosts(GivenEpoch(EPOCH, EpochKey(b"X" * 32)), TopicKey(b"T" * 32)),
+        BRANCH,
+        "ideas",
+        7,
+        (COMMIT,),
+    ),
     Signature(b"s" * 64),
 )
 INVITATION = InvitationLink(
@@ -212,6 +224,7 @@ def test_a_link_for_a_device_holds_an_invitation() -> None:
 def test_a_kept_link_says_whose_device_it_makes_the_user() -> None:
     assert decode_kept_link(encode(INVITATION)) == (INVITATION, None)
     assert decode_kept_link(encode(CASES["device"].link)) == (INVITATION, UserId(b"u" * 32))
+    assert "X" * 9 not in repr(VOUCHER)
     for other in (encode(CAPABILITY), b""):
         with pytest.raises(DecodeError):
             decode_kept_link(other)
