@@ -352,11 +352,15 @@ Definition in_founding (one : step) (H : list entry) : list entry :=
 Definition founding_and_links : list step :=
   [(0, Invite WRITE 3 false, [0]); (1, Join 1, [1]); (2, Join 1, [2]); (3, Join 1, [3])].
 Definition founded : list entry := told [(0, Found [0], [])].
+Definition grown_in (steps : list step) : list entry := fold_left (fun H s => in_founding s H) steps founded.
+Definition two_admins : list step := founding_and_links ++ [(0, Grant 1 ADMIN, [4]); (0, Grant 2 ADMIN, [5])].
+Definition renewed (u : nat) : step := (u, Start [0; 1; 2; 3] [0; 1; 2; 3] [0], [6]).
 Definition epoch_starts : list (list entry) :=
-  map (fun steps => fold_left (fun H s => in_founding s H) (founding_and_links ++ steps) founded)
-    [ [(0, Grant 1 ADMIN, [4]); (0, Grant 2 ADMIN, [5])];
-      [(0, Grant 1 ADMIN, [4]); (0, Grant 2 ADMIN, [4]); (0, Act WRITE, [5; 6])];
-      [(0, Grant 1 ADMIN, [4]); (0, Revoke 1, [5])] ].
+  [ grown_in two_admins;
+    grown_in (founding_and_links ++ [(0, Grant 1 ADMIN, [4]); (0, Grant 2 ADMIN, [4]); (0, Act WRITE, [5; 6])]);
+    grown_in (founding_and_links ++ [(0, Grant 1 ADMIN, [4]); (0, Revoke 1, [5])]);
+    tend 2 (grown_in (two_admins ++ [(0, Remove 1 0, [6])]));      (* an epoch after an exclusion *)
+    grown_in (two_admins ++ [renewed 0; renewed 2]) ].              (* two epochs beside each other *)
 
 Fixpoint explore (bad : bool) (k : nat) (good : list entry -> bool) (H : list entry) (acc : found) : found :=
   match snd acc with

@@ -83,6 +83,23 @@ let print_traces offer starts k every =
   in
   ignore (search_all k offer print starts)
 
+(* As above, of honest nodes and a hostile one, before and after all have met: the clean epochs, the one in use, and which
+   each user surely holds. *)
+let print_epochs k every =
+  let seen = ref 0 in
+  let say whole =
+    let text = String.concat " ; " (List.map (fun one -> Printf.sprintf "%s @ %d" (text_of_entry one) (epoch one)) whole) in
+    let used = match in_use whole with Some one -> string_of_int (num one) | None -> "-" in
+    let held = List.map (fun user -> numbers (List.sort compare (surely_held whole user))) users in
+    Printf.printf "%s | %s | %s | %s\n" text (numbers (List.map num (clean_tips whole))) used (String.concat "," held)
+  in
+  let print whole =
+    incr seen;
+    if !seen mod every = 0 then (say whole; say (tend 12 whole));
+    true
+  in
+  ignore (List.fold_left (fun found start -> explore true k print start found) (0, None) epoch_starts)
+
 let report name (count, bad) =
   match bad with
   | None -> Printf.printf "ok %s: %d\n" name count
@@ -101,6 +118,7 @@ let () =
       print_traces admins_and_exclusions starts (int_of_string k) (int_of_string every)
   | ["traces"; "large"; k; every] ->
       print_traces all_kinds (starts @ starts_with_quorum) (int_of_string k) (int_of_string every)
+  | ["epoch-traces"; k; every] -> print_epochs (int_of_string k) (int_of_string every)
   | ["safe"; k; attack] ->
       report "safe" (search_all (int_of_string k) admins_and_exclusions (rights_are_safe (int_of_string attack)) starts)
   | ["safe-large"; k; attack] ->

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from tests.proof import checker, mutants, oracle, zoo
+from tests.proof import checker, epoch_oracle, mutants, oracle, zoo
 
 
 def needs_coq(test: Callable[..., None]) -> Callable[..., None]:
@@ -45,6 +45,11 @@ def test_the_product_says_what_the_model_says(folder: Path) -> None:
     assert (
         oracle.compare_all(folder / "model", Random(1), 300, [("small", "1", "1"), ("large", "1", "5")]) > 500
     )
+
+
+@needs_coq
+def test_the_product_says_of_epochs_what_the_model_says(folder: Path) -> None:
+    assert epoch_oracle.compare(folder / "model", ("1", "2")) > 100
 
 
 def test_the_product_says_of_the_zoo_what_the_zoo_says() -> None:
