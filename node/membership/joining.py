@@ -384,15 +384,18 @@ class Joiner:
             return commit_id in replica.membership(repo.repo_id).operations
 
     def _forget_link(self, repo: Repo) -> None:
-        """Forget the link of a join that is over, and first a branch that the link alone names."""
-        replica, vouched = self._hub.replica, self._hub.windows.vouchers.find(repo.num)
-        branch = None if vouched is None else replica.tables.find_branch(repo.num, vouched.states.branch)
-        if branch is not None:
-            with replica.membership_lock:
-                is_added = bool(replica.membership(repo.repo_id).operations.branch_adds(branch.branch_id))
-            if not is_added:
-                with replica.change() as change:
-                    forget_branch(change.connection, branch.num, replica.root_branch(repo).num)
+        """Forget the link of a join that is over, and first branches that links alone name: also one that it replaced."""
+        replica = self._hub.replica
+        with replica.membership_lock:
+            operations = replica.membership(repo.repo_id).operations
+            named = [
+                one
+                for one in replica.read_tables().branches_in(repo.num)
+                if not (one.facts.is_root_branch or operations.branch_adds(one.branch_id))
+            ]
+        for branch in named:
+            with replica.change() as change:
+                forget_branch(change.connection, branch.num, replica.root_branch(repo).num)
         replica.forget_invitation(repo)
 
 

@@ -238,16 +238,19 @@ async def test_the_word_of_who_was_removed_or_did_not_make_the_invitation_is_not
         assert look(bob.user_seed) == (0, 1)
 
 
-async def test_a_branch_that_the_link_alone_names_is_gone_when_the_join_is_over(
-    tmp_path: Path, autojump_clock: MockClock
+@pytest.mark.parametrize("is_replaced", [False, True])
+async def test_a_branch_that_a_link_alone_names_is_gone_when_the_join_is_over(
+    tmp_path: Path, autojump_clock: MockClock, is_replaced: bool
 ) -> None:
     with fail_after(120), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         _, branch = alice.create_repo()
         for number in range(_POSTS):
             alice.write(branch, str(number))
-        other = BranchId(b"b" * 32)
-        await bob.joiner.begin(_state(_invite(alice), alice.user_seed, branch=other, branch_name="made up"))
+        other, link = BranchId(b"b" * 32), _invite(alice)
+        await bob.joiner.begin(_state(link, alice.user_seed, branch=other, branch_name="made up"))
         assert bob.branch("made up").branch_id == other
+        if is_replaced:
+            await bob.joiner.begin(link)
         async with connected(bob, alice):
             await wait_all_tasks_blocked()
         assert ids(bob) == ids(alice)
