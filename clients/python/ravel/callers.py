@@ -2,6 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping
+from functools import wraps
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 from ravel.operations import Operation
@@ -51,11 +53,25 @@ def awaited(
     method: Callable[Concatenate[Any, P], A],
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, A]]:
     """Return a method of a SyncCaller as one of an AsyncCaller, whose `_call` gives what is awaited."""
-    return cast("Callable[Concatenate[Any, P], Coroutine[Any, Any, A]]", method)
+    begin = cast("Callable[Concatenate[Any, P], Coroutine[Any, Any, A]]", method)
+
+    @wraps(method)  # a coroutine function, as which `help`, `unittest.mock` and web frameworks know it
+    async def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> A:  # noqa: ANN401  # any AsyncCaller
+        return await begin(self, *args, **kwargs)
+
+    return call
 
 
 def streamed(
     method: Callable[Concatenate[Any, P], "EventStream"],
 ) -> Callable[Concatenate[Any, P], "AsyncEventStream"]:
     """Return a method that follows events as one of an AsyncCaller."""
-    return cast("Callable[Concatenate[Any, P], AsyncEventStream]", method)
+    begin = cast("Callable[Concatenate[Any, P], AsyncEventStream]", method)
+
+    @wraps(method)
+    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> "AsyncEventStream":  # noqa: ANN401  # as above
+        return begin(self, *args, **kwargs)
+
+    shown = signature(method).replace(return_annotation="AsyncEventStream")
+    call.__dict__["__signature__"] = shown
+    return call

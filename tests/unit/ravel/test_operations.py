@@ -113,6 +113,7 @@ async def test_every_method_of_both_clients_calls_an_endpoint(
     waiting, awaiting = Client(target), AsyncClient(target)
     for client in (waiting, awaiting):
         monkeypatch.setattr(client, "_call", _asked)
+    assert inspect.iscoroutinefunction(getattr(awaiting, name))
     parameters = inspect.signature(getattr(waiting, name)).parameters
     assert parameters.keys() == inspect.signature(getattr(awaiting, name)).parameters.keys()
     given = {one.name: _value(one.annotation) for one in parameters.values()}
@@ -126,6 +127,13 @@ async def test_every_method_of_both_clients_calls_an_endpoint(
     assert endpoint in ENDPOINTS
     assert endpoint is not None
     assert endpoint.name == name
+
+
+def test_a_method_that_follows_states_the_stream_of_its_client() -> None:
+    waiting, awaiting = (inspect.signature(kind.watch_edits) for kind in (AllCalls, AsyncAllCalls))
+    assert waiting.parameters == awaiting.parameters
+    assert (waiting.return_annotation, awaiting.return_annotation) == ("EventStream", "AsyncEventStream")
+    assert AllCalls.watch_edits.__doc__ == AsyncAllCalls.watch_edits.__doc__
 
 
 def test_the_clients_have_a_method_for_each_endpoint() -> None:
