@@ -38,7 +38,7 @@ MAKERS: Final = {
     "load_kept_publications",
     "load_one_pending", "load_parts",
     "load_pending", "load_publications", "load_rejected_givers", "load_unread", "mask",
-    "membership_place", "open", "decrypt_block", "encrypt",
+    "membership_place", "open", "decrypt_block", "encrypt", "prekey_place",
     "open_object", "open_optional", "opening", "pack_symbols", "range_fingerprint", "read", "read_blocks",
     "read_body", "read_held", "read_message", "repo_place", "search_place", "search_text_place", "seal",
     "seal_key", "seal_keys", "seal_presence", "seal_optional", "seal_topic", "set_lanes",

@@ -87,7 +87,8 @@ def check_init(
     if checks_boxes:
         sealer = Sealer.of_epoch(key, repo_id)
         if any(
-            sealer.seal(user) != parts.boxes[BOX_SIZE * place : BOX_SIZE * (place + 1)]
+            sealer.seal(user, before.prekey_of(user))
+            != parts.boxes[BOX_SIZE * place : BOX_SIZE * (place + 1)]
             for place, user in enumerate(plan.members)
         ):
             raise CommitRefused("bad_epoch", "M9: a box does not give the epoch's key")
@@ -127,7 +128,7 @@ def check_hand(
             raise CommitRefused("bad_epoch", "M10: a box for who is no member")
         if item.writers_box is not None and held < Permission.WRITE:
             raise CommitRefused("bad_epoch", "M10: a writers' box for who may not write")
-        if checks_boxes and sealer.seal(item.user) != item.box:
+        if checks_boxes and sealer.seal(item.user, before.prekey_of(item.user)) != item.box:
             raise CommitRefused("bad_epoch", "M10: a box does not give the epoch's key")
 
 

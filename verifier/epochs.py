@@ -75,6 +75,8 @@ class Epochs:
         self._clean: tuple[Resolution | None, list[Operation]] = (None, [])
         self._unseen: dict[EpochId, list[Operation]] = {}
         """By epoch: removals before its start that are not in its past."""
+        self._unknown: dict[EpochId, tuple[int, list[Operation]]] = {}
+        """By epoch: of how many prekeys it was looked, and those that its past has not."""
         self._possible = PossibleHolders(self._reach)
         self._sure = SureHolders(self._reach)
 
@@ -302,6 +304,8 @@ class Epochs:
     def _is_clean(self, tip: Operation, before: Resolution) -> bool:
         if any(self._is_cut(one, before) for one in self._find_unseen(tip)):
             return False
+        if self._knows_less(tip, before):
+            return False
         if before.is_whole:
             members, writers = before.holders()
             num = self._nums[tip.started_epoch]
@@ -312,6 +316,34 @@ class Epochs:
             (before.permission(user) or 0) >= Permission.WRITE
             for user in self._who_may_hold_writers(tip, before)
         )
+
+    def _knows_less(self, tip: Operation, before: Resolution) -> bool:
+        """Return True if another init of a set, whether it counts or not, knows a member's prekey that a tip does not know.
+
+        Costs O(epochs that the tip does not follow, and for each prekeys that the tip does not know).
+        """
+        operations, num = self._operations, self._nums[tip.started_epoch]
+        if not (unknown := self.find_unknown_prekeys(tip)):
+            return False
+        here = self._within_all({self._anchors[head] for head in before.heads})
+        beside = [
+            self._started(one) for one in bit_numbers(here & ~operations.epoch_pasts[num] & ~(1 << num))
+        ]
+        return any(
+            operations.precedes(one, other) and before.permission(one.author) is not None
+            for other in beside
+            for one in unknown
+        )
+
+    def find_unknown_prekeys(self, epoch: Operation) -> list[Operation]:
+        """Return the statements of prekeys that the past of an epoch's init has not. Costs O(those that are new)."""
+        operations = self._operations
+        looked_at, found = self._unknown.get(epoch.started_epoch, (0, []))
+        fresh = operations.prekeys[looked_at:]
+        if fresh:
+            found = [*found, *(one for one in fresh if not operations.precedes(one, epoch))]
+            self._unknown[epoch.started_epoch] = len(operations.prekeys), found
+        return found
 
     def _find_last_cut(self, since: int, before: Resolution) -> int:
         """Return the number of the last operation since one that each epoch has to have in its past, or -1."""

@@ -1,4 +1,4 @@
-"""Permission rules (M1 to M15): who may make a commit, judged by the commit's own past.
+"""Permission rules (M1 to M16): who may make a commit, judged by the commit's own past.
 
 A root branch commit is judged by its own past, once and for good; what counts of what was judged so is `resolution`'s to
 say, for any set of commits. Rules (docs/specification/membership-rules.md has them in words, and why):
@@ -28,6 +28,7 @@ say, for any set of commits. Rules (docs/specification/membership-rules.md has t
       `quorums` says (Q1 to Q3), and so does a checkpoint.
   M14 Proposing needs the permission to write. Approving needs the permission to read, a proposal in the commit's own
       past, and that a quorum in force there names the author.
+  M16 Stating a prekey needs the permission to read. It is of no small order, and few of the author's are unused.
 
 This module judges; it does not look at signatures (see `verify`), nor does it keep anything beyond memory.
 """
@@ -67,7 +68,7 @@ from protocol.formats.body import (
 )
 from protocol.formats.commit import Commit
 from protocol.formats.devices import DeviceBody
-from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, StartParts
+from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, Prekey, StartParts
 from protocol.formats.links import RENEWAL_NOTE
 from protocol.formats.lobbies import Lobby, LobbyAdd, LobbyAnswer, LobbyBody, requester_name
 from protocol.formats.profiles import Profile
@@ -80,6 +81,7 @@ from verifier.lobbies import LobbyStatements
 from verifier.member_checkpoints import CheckpointStatements, StatementTooLarge, digest_members
 from verifier.offers import OfferStatements
 from verifier.operations import NO_RIGHTS, Demands, EpochStart, Operation, Operations, Right
+from verifier.prekeys import check_prekey
 from verifier.profiles import ProfileStatements
 from verifier.quorums import authorise_checkpoint, check_approval, check_quorum
 from verifier.refusal import CommitRefused, require_permission
@@ -102,6 +104,7 @@ _LOOKED_AT: Final = (
     EpochInit,
     EpochHand,
     EpochOpen,
+    Prekey,
     Answer,
     Quorum,
     ProposeCheckpoint,
@@ -358,6 +361,10 @@ class Membership:
                     held, Permission.WRITE, "M11: opening epochs needs the permission to write"
                 )
                 check_open(self.epochs, before, body, self._repo_id)
+            case Prekey():
+                needs = Permission.READ
+                require_permission(held, needs, "M16: stating a prekey needs the permission to read")
+                check_prekey(self.operations, author, body, before, self.epochs.started_within(before))
             case Offer():
                 needs = Permission.READ
                 require_permission(held, needs, "M12: offering needs the permission to read")

@@ -30,7 +30,7 @@ from protocol.formats.body import (
     UnknownBody,
 )
 from protocol.formats.commit import NO_EPOCH
-from protocol.formats.epochs import EpochHand, EpochInit
+from protocol.formats.epochs import EpochHand, EpochInit, Prekey
 from protocol.ids import BranchId, CommitId, EpochId, UserId
 from verifier.tangle import Tangle
 
@@ -206,6 +206,7 @@ class Operations:
         self._adoptions_of: dict[CommitId, list[Operation]] = {}
         self._published_in: dict[EpochId, list[Operation]] = {}
         self._hands_of: dict[EpochId, list[Operation]] = {}
+        self._prekeys_of: dict[UserId, list[Operation]] = {}
         self._approvals_of: dict[CommitId, list[Operation]] = {}
         self._proposed_removals: dict[UserId, list[Operation]] = {}
         self.quorums: list[Operation] = []
@@ -221,6 +222,8 @@ class Operations:
         """Operations that start an epoch: the repo's init, and epoch inits."""
         self.epoch_pasts: list[int] = []
         """By epoch: those that were started in its past, a bit each. Filled by `Epochs`."""
+        self.prekeys: list[Operation] = []
+        """Statements of prekeys."""
         self.removals: list[Operation] = []
         """Operations that take rights away: removals and revocations of invitations."""
         self.contestable: list[Operation] = []
@@ -293,6 +296,9 @@ class Operations:
                 self.epochs.append(made)
             case EpochHand():
                 self._hands_of.setdefault(made.body.epoch, []).append(made)
+            case Prekey():
+                self.prekeys.append(made)
+                self._prekeys_of.setdefault(made.author, []).append(made)
             case Adopt():
                 self.adoptions.append(made)
                 for commit_id in made.body.commits:
@@ -403,6 +409,10 @@ class Operations:
     def hands_of(self, epoch: EpochId) -> Sequence[Operation]:
         """Return what hands this epoch to members."""
         return self._hands_of.get(epoch, ())
+
+    def prekeys_of(self, user: UserId) -> Sequence[Operation]:
+        """Return what states prekeys of this user."""
+        return self._prekeys_of.get(user, ())
 
     def linked_branches(self) -> Iterable[BranchId]:
         """Return the branches that are followed by themselves by somebody: those that a branch link was stated for."""

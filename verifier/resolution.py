@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from protocol.formats.body import Permission
-from protocol.ids import CommitId, UserId
+from protocol.formats.epochs import Prekey
+from protocol.ids import AgreementKey, CommitId, UserId
 from verifier.operations import NO_RIGHTS, Demand, Operation, Operations, Right
 from verifier.rights import Deed, Rights, is_senior, rights_for, rights_of
 
@@ -193,6 +194,24 @@ class Resolution:
         """Return True if an operation has the approvals that quorums ask for, by one of the rights that suffice (R6)."""
         rights = rights_for(self._operations, operation)
         return any(self._rights.is_approved(operation.demands, one) for one in rights)
+
+    # --- prekeys (E2) ---
+
+    def prekeys_of(self, user: UserId) -> list[Operation]:
+        """Return what states prekeys of a user in this set, causes first. Costs O(prekeys of the user)."""
+        return [one for one in self._operations.prekeys_of(user) if self.is_within(one)]
+
+    def prekey_of(self, user: UserId) -> AgreementKey | None:
+        """Return the prekey to which boxes of a user go; None where they go to the user's own key.
+
+        It is the one that follows all others of the user: of several beside one another none is. Costs as `prekeys_of`.
+        """
+        stated = self.prekeys_of(user)
+        if not stated or not all(self._operations.precedes(one, stated[-1]) for one in stated[:-1]):
+            return None
+        newest = stated[-1].body
+        assert isinstance(newest, Prekey), "a prekey is stated by such a body"
+        return newest.key
 
     def epoch_tips(self) -> tuple[Operation, ...]:
         """Return what starts the epochs that count and that none that counts follows, by id.

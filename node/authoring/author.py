@@ -1,7 +1,7 @@
 """`Author`: everything that one user writes and signs."""
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from node.authoring.drafting import AuthorKeys, Draft, WrittenCommit
 from node.authoring.feed_writer import FeedWriter
@@ -18,8 +18,8 @@ from node.authoring.write_queue import (
 from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
 from protocol.crypto import sealing, signing
-from protocol.crypto.boxes import BoxOpener
-from protocol.crypto.keys import EpochKey, UserSeed
+from protocol.crypto.boxes import BoxOpener, own_secret
+from protocol.crypto.keys import AgreementSecret, EpochKey, UserSeed
 from protocol.formats.body import Body, Permission
 from protocol.ids import Digest, Mark, RepoId, Signature, UserId
 from storage.engine.database import Database
@@ -107,9 +107,10 @@ class Author:
         """Open a key that another user sealed for this one. Raises NotForUs."""
         return sealing.open_key(self._keys.secret, author, repo_id, sealed)
 
-    def open_boxes(self, mark: Mark) -> BoxOpener:
-        """Return the reader of this user's boxes of a mark."""
-        return BoxOpener(self._keys.user, self._keys.secret, mark)
+    def open_boxes(self, mark: Mark, prekeys: Iterable[AgreementSecret] = ()) -> list[BoxOpener]:
+        """Return the readers of this user's boxes of a mark: one for each prekey, and one for the user's own key."""
+        secrets_held = [*prekeys, own_secret(self._keys.secret)]
+        return [BoxOpener(self._keys.user, secret, mark) for secret in secrets_held]
 
     def sign(self, digest: Digest) -> Signature:
         """Sign a digest that `protocol.formats.proofs` makes of a statement outside commits."""

@@ -35,6 +35,7 @@ from storage.repos.epochs import Epoch
 from storage.repos.repos import Repo
 from verifier.epochs import describe_epoch
 from verifier.membership import Membership
+from verifier.resolution import Resolution
 
 _OPENED_AT_LEAST: Final = 64
 """Latest earlier epochs that an init opens by itself: who catches up takes one step for so many."""
@@ -95,8 +96,8 @@ def make_init(
     objects = [
         build_object(plaintext, secret)
         for plaintext in (
-            b"".join(map(sealer.seal, plan.members)),
-            b"".join(map(writers.seal, plan.writers)),
+            b"".join(sealer.seal(user, before.prekey_of(user)) for user in plan.members),
+            b"".join(writers.seal(user, before.prekey_of(user)) for user in plan.writers),
             sealed,
         )
     ]
@@ -154,14 +155,17 @@ def _given(chosen: Iterable[EpochId], held: Mapping[EpochId, Epoch]) -> tuple[Gi
     return tuple(GivenEpoch(one, held[one].key) for one in sorted(islice(chosen, EPOCH_KEY_COUNT_MAX)))
 
 
-def make_epoch_hand(epoch: Epoch, states: EpochStatement, users: list[tuple[UserId, bool]]) -> EpochHand:
-    """Seal an epoch's keys for users, given with whether each may write. Costs 60 us for each box."""
+def make_epoch_hand(
+    epoch: Epoch, states: EpochStatement, users: list[tuple[UserId, bool]], before: Resolution
+) -> EpochHand:
+    """Seal an epoch's keys for users, given with whether each may write; `before` is the past. Costs 60 us for each box."""
     sealer = Sealer.of_epoch(epoch.key, epoch.repo_id)
     writers = None
     if epoch.writers_secret is not None and epoch.writers_seed is not None:
         writers = Sealer.of_writers(epoch.writers_secret, epoch.repo_id)
-    boxes = tuple(
-        HandedBox(user, sealer.seal(user), writers.seal(user) if may_write and writers else None)
-        for user, may_write in sorted(users)
-    )
-    return EpochHand(epoch.epoch_id, states.mark, states.writers_mark, boxes)
+    boxes = []
+    for user, may_write in sorted(users):
+        prekey = before.prekey_of(user)
+        box = writers.seal(user, prekey) if may_write and writers else None
+        boxes.append(HandedBox(user, sealer.seal(user, prekey), box))
+    return EpochHand(epoch.epoch_id, states.mark, states.writers_mark, tuple(boxes))

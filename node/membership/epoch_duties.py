@@ -18,6 +18,7 @@ from node.authoring.drafting import Draft
 from node.authoring.epoch_starts import make_epoch_hand
 from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
+from node.membership.prekeys import renewal_ms
 from protocol.formats.body import Join, Permission
 from protocol.formats.epochs import EpochHand
 from protocol.formats.text import id_text
@@ -62,6 +63,7 @@ class _Timers:
 
 _START: Final = b"start"
 _OPEN: Final = b"open"
+_RENEW: Final = b"renew"
 
 
 class EpochDuties:
@@ -102,7 +104,8 @@ class EpochDuties:
             is_renewed = held >= Permission.ADMIN and membership.epochs.is_renewal_due(state, me)
             is_due = epochs.is_due(state)
             is_closed = not is_due and bool(epochs.find_unopened({epoch.epoch_id}, state.heads))
-            delay = turns.step() if is_due or is_closed else 0.0
+            stale_in = None if is_due or held < Permission.ADMIN else self._find_stale(membership, epoch)
+            delay = turns.step() if is_due or is_closed or stale_in == 0.0 else 0.0
             heads = state.heads
         timers = self._timers.setdefault(repo.repo_id, _Timers())
         if is_renewed:
@@ -117,11 +120,26 @@ class EpochDuties:
             return 0.0
         timers.since.pop(_START, None)
         timers.since.pop(_OPEN, None)
+        if stale_in == 0.0 and not (stale_in := timers.left(_RENEW, delay, now)):
+            log.info("new secrets, since members have fresh keys", repo=id_text(repo.repo_id))
+            timers.since.clear()
+            self._author.start_epoch(repo, stored)
+            return 0.0
         wait = self._hand_over(repo, epoch, turns, timers, now, stored)
-        if wait is None:
+        if wait is None and stale_in is None:
             timers.since.clear()
             self._done[repo.repo_id] = heads
-        return wait
+        return min((one for one in (wait, stale_in) if one is not None), default=None)
+
+    def _find_stale(self, membership: Membership, epoch: Epoch) -> float | None:
+        """Return the seconds until an epoch that does not know some member's prekey is old; None where it knows all."""
+        state, started = membership.now(), membership.epochs.find(epoch.epoch_id)
+        assert started is not None, "it was looked for"
+        unknown = membership.epochs.find_unknown_prekeys(started)
+        if not any(state.permission(one.author) is not None for one in unknown):
+            return None
+        old_at = started.timestamp + renewal_ms(len(state.members()))
+        return max(0.0, (old_at - self._author.writer.clock_ms()) / 1000)
 
     # --- handing over ---
 
@@ -138,7 +156,7 @@ class EpochDuties:
         with self._replica.membership_lock:
             lacking = [*self._find_lacking(turns.membership, epoch)]
             delays = {user: turns.hand_delay(epoch.epoch_id, user) for user, _ in lacking}
-        for user in timers.since.keys() - delays.keys() - {_START, _OPEN}:
+        for user in timers.since.keys() - delays.keys() - {_START, _OPEN, _RENEW}:
             del timers.since[user]
         waits = {user: timers.left(user, delay, now) for user, delay in delays.items()}
         due = [one for one in lacking if not waits[one[0]]]
@@ -216,7 +234,9 @@ class EpochDuties:
             for part in chunks(users, EPOCH_HANDED_COUNT_MAX):
                 if len(heads) > ACK_COUNT_MAX:
                     return False  # others wrote meanwhile: merged first, in the epoch in use, when it is tried again
-                body = make_epoch_hand(epoch, epoch_statement(started), list(part))
+                with self._replica.membership_lock:
+                    before = membership.at(heads)
+                body = make_epoch_hand(epoch, epoch_statement(started), list(part), before)
                 stored.add(self._author.writer.write_in(root, place, Draft(body, heads))[1])
                 heads = self._heads(membership)
         return bool(told)

@@ -24,6 +24,7 @@ from node.membership.epoch_duties import EpochDuties
 from node.membership.epoch_keys import KeyTaker
 from node.membership.lobbies import LobbyKeeper
 from node.membership.offers import follow_accepted
+from node.membership.prekeys import PrekeyKeeper
 from node.membership.profiles import ProfileKeeper
 from node.runtime.backoff import Backoff, store_backoff
 from node.runtime.errors import ServiceError
@@ -85,6 +86,7 @@ class Joiner:
         self._author = author
         self._keys = KeyTaker(hub.replica, author)
         self._duties = EpochDuties(hub.replica, author)
+        self._prekeys = PrekeyKeeper(hub.replica, author)
         self._devices = DeviceKeeper(hub.replica, author, hub.clock_ms)
         self.profiles = ProfileKeeper(hub.replica, author, hub.clock_ms, hub.replica.database.folder)
         """States what this user calls itself in each repo."""
@@ -298,6 +300,7 @@ class Joiner:
         kept.follows_more = follow_accepted(self._hub.replica, repo)
         waits = self._duties.perform(repo, now, kept.ingested), self._keys.wait(repo, now)
         kept.wait = min((one for one in waits if one is not None), default=None)
+        self._prekeys.keep_up(repo, kept.ingested)
 
     async def _keep_devices(self) -> bool:
         """Hand on what this user has to its devices, or take up what was handed on to it; whether that went well."""

@@ -6,7 +6,10 @@ its own box, and sees by the mark whether that was right.
 
     sealing key   r      X25519 private key that follows from the secret and the repo (`hashing.epoch_sealing_key`)
     mark                 the public key of r
-    box of user u        secret XOR box_pad(X25519(r, u's X25519 key), mark, u)
+    box of user u        secret XOR box_pad(X25519(r, u's prekey), mark, u)
+
+A user's prekey is an X25519 key that it has stated, else the X25519 form of its own key. Prekeys heal: they are random, so
+who copied a home once cannot open boxes for a later one (post-compromise security).
 
 What this rests on: the secret is 32 random bytes and never derived from what can be guessed, and Diffie-Hellman over
 Curve25519 is hard where BLAKE3 is modelled as a random oracle. A user's key of small order would give the pad away, so such
@@ -23,10 +26,12 @@ from nacl.exceptions import CryptoError
 from protocol.crypto import hashing
 from protocol.crypto.keys import AgreementSecret, EpochKey, SigningKey, WritersSecret
 from protocol.crypto.signing import verify_public_key
-from protocol.ids import Mark, RepoId, UserId
+from protocol.ids import AgreementKey, Mark, RepoId, UserId
 
 BOX_SIZE: Final = 32
 """Bytes of a box."""
+_ANY_SECRET: Final = bytes(32)
+"""Any private key: each one is a multiple of the cofactor."""
 
 
 def epoch_mark(key: EpochKey, repo_id: RepoId) -> Mark:
@@ -58,25 +63,46 @@ class Sealer:
         """Make the sealer of a writers' secret."""
         return cls(secret, hashing.writers_sealing_key(secret, repo_id))
 
-    def seal(self, user: UserId) -> bytes:
-        """Make the box (32 bytes) of a user. Raises BadSignature where the user's id is no public key of full order."""
-        shared = bindings.crypto_scalarmult(self._sealing_key, _agreement_key(user))
+    def seal(self, user: UserId, prekey: AgreementKey | None = None) -> bytes:
+        """Make the box (32 bytes) of a user, for its prekey if it has one (`is_prekey`), else for its own key.
+
+        Raises BadSignature where the user's id is no public key of full order.
+        """
+        shared = bindings.crypto_scalarmult(self._sealing_key, prekey or _agreement_key(user))
         return _xor(self._secret, hashing.box_pad(shared, self.mark, user))
 
 
 class BoxOpener:
     """Opens boxes of one user that belong to one mark. Costs one multiplication on the curve for all of them."""
 
-    def __init__(self, user: UserId, user_secret: SigningKey, mark: Mark) -> None:
-        """Compute what the user shares with the mark. A mark of small order opens nothing."""
+    def __init__(self, user: UserId, secret: AgreementSecret, mark: Mark) -> None:
+        """Compute what a prekey's `secret` (or `own_secret`) shares with the mark. A mark of small order opens nothing."""
         self._pad: bytes | None = None
-        ours = bindings.crypto_sign_ed25519_sk_to_curve25519(user_secret)
         with suppress(CryptoError):  # the shared point is zero
-            self._pad = hashing.box_pad(bindings.crypto_scalarmult(ours, mark), mark, user)
+            self._pad = hashing.box_pad(bindings.crypto_scalarmult(secret, mark), mark, user)
 
     def open(self, box: bytes) -> bytes | None:
         """Take the 32 bytes out of a box of 32; None where the mark is no key. Whether they are right, the mark tells."""
         return None if self._pad is None else _xor(box, self._pad)
+
+
+def own_secret(user_secret: SigningKey) -> AgreementSecret:
+    """Return the private half of a user's own key for key agreement."""
+    return AgreementSecret(bindings.crypto_sign_ed25519_sk_to_curve25519(user_secret))
+
+
+def prekey_of(secret: AgreementSecret) -> AgreementKey:
+    """Compute the prekey (32 bytes) of its private half, 32 random bytes."""
+    return AgreementKey(bindings.crypto_scalarmult_base(secret))
+
+
+def is_prekey(key: AgreementKey) -> bool:
+    """Return True if boxes may go to this key: it is of no small order, which would give the pad away."""
+    try:
+        bindings.crypto_scalarmult(_ANY_SECRET, key)
+    except CryptoError:  # the shared point is zero
+        return False
+    return True
 
 
 @lru_cache(maxsize=4_096)

@@ -18,7 +18,7 @@ from protocol.formats.block import Reference
 from protocol.formats.content import Compaction, Files, Imported, Name, Post, UnixMilliseconds
 from protocol.formats.devices import DeviceBody
 from protocol.formats.document_kinds import DOCUMENT_KINDS, JSON, DocumentBody
-from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, EpochStatement
+from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, EpochStatement, Prekey
 from protocol.formats.lobbies import LobbyBody
 from protocol.formats.profiles import Profile
 from protocol.ids import BranchId, CommitId, Digest, InvitationKey, Signature, UserId
@@ -279,6 +279,7 @@ Body = (
     | EpochInit
     | EpochOpen
     | EpochHand
+    | Prekey
     | Offer
     | Answer
     | Quorum

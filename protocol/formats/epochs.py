@@ -1,4 +1,4 @@
-"""Bodies that start an epoch, open earlier ones, and hand an epoch to members (root branch only).
+"""Bodies that start an epoch, open earlier ones, hand an epoch to members, and state prekeys (root branch only).
 
 An init names three objects of its own: the boxes of members, the boxes of writers, and the keys of earlier epochs. Their
 blocks travel in the init's publication behind the body's. `open_topic` and `open_keys` open what `seal_topic` and
@@ -17,7 +17,7 @@ from protocol.crypto.boxes import BOX_SIZE
 from protocol.crypto.keys import EpochKey
 from protocol.formats.block import Reference
 from protocol.formats.text import id_text
-from protocol.ids import EpochId, Mark, RepoId, TopicKey, UserId
+from protocol.ids import AgreementKey, EpochId, Mark, RepoId, TopicKey, UserId
 from protocol.limits.formats import (
     EPOCH_BOX_COUNT_MAX,
     EPOCH_HANDED_COUNT_MAX,
@@ -93,6 +93,12 @@ class EpochHand(Wire, frozen=True, tag="epoch-hand1"):
     mark: Mark
     writers_mark: Mark
     boxes: Annotated[tuple[HandedBox, ...], Meta(min_length=1, max_length=EPOCH_HANDED_COUNT_MAX)]
+
+
+class Prekey(Wire, frozen=True, tag="prekey1"):
+    """States the X25519 key to which boxes of the author go from now on; its private half lies in one home."""
+
+    key: AgreementKey
 
 
 class StartParts(Value, frozen=True):

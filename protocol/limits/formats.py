@@ -76,6 +76,8 @@ EPOCH_KEY_COUNT_MAX: Final = 2048
 """Keys of earlier epochs that one commit gives: all that can be followed directly, and as many again; 140 KB."""
 EPOCH_HANDED_COUNT_MAX: Final = 1500
 """Members whom one commit hands an epoch: 160 KB."""
+PREKEYS_UNUSED_MAX: Final = 4
+"""Prekeys that a member has stated since the last epoch: a home that was restored, and what is tried again, need so many."""
 QUORUM_SIGNER_COUNT_MAX: Final = 64
 """Signers of a quorum: each removal and each checkpoint is judged by one approval of each."""
 DEVICE_COUNT_MAX: Final = 16

@@ -18,7 +18,7 @@ GROWTH_CAUSES: Final = (POSTS, FILES, MEMBERS, EPOCHS)
 """Why a store grows: what is written in branches; files; what is said of members, branches and rights; secrets for them."""
 _DAY_MS: Final = 24 * 60 * 60 * 1000
 _FILES_KIND: Final = "files"
-_EPOCH_KINDS: Final = ("epoch-init", "epoch-open", "epoch-hand")
+_EPOCH_KINDS: Final = ("epoch-init", "epoch-open", "epoch-hand", "prekey")
 _ROOT_BRANCHES: Final = (
     select(branches.c.num)
     .join(repos, (repos.c.num == branches.c.repo_num) & (repos.c.init_id == branches.c.root_id))

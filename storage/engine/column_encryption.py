@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 
 from protocol.crypto import hashing
 from protocol.crypto.keys import BlockKey, StoreKey
-from protocol.ids import CommitId, EpochId, ObjectId, RepoId, TopicKey
+from protocol.ids import AgreementKey, CommitId, EpochId, ObjectId, RepoId, TopicKey
 
 _LOCKED: Final = "the store is sealed, and was opened without its key"
 _OPTION: Final = "ravel_secrecy"
@@ -140,6 +140,11 @@ def repo_place(column: str, repo_id: RepoId) -> bytes:
 def epoch_place(column: str, repo_num: int, epoch_id: EpochId) -> bytes:
     """Return the place of a secret of an epoch."""
     return b"epoch" + column.encode() + repo_num.to_bytes(8, "little") + epoch_id
+
+
+def prekey_place(repo_num: int, prekey: AgreementKey) -> bytes:
+    """Return the place of the private half of a prekey."""
+    return b"prekey" + repo_num.to_bytes(8, "little") + prekey
 
 
 def seal_optional(cipher: ColumnCipher, place: bytes, plaintext: bytes | None) -> bytes | None:

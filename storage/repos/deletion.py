@@ -37,6 +37,7 @@ from storage.schema.schema import (
     pending,
     pending_causes,
     pending_publications,
+    prekeys,
     rejected_givers,
     rejections,
     repos,
@@ -119,7 +120,8 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
         connection.execute(delete(relayed_files).where(relayed_files.c.topic_num.in_(part)))
     for table in _OF_BRANCHES:
         connection.execute(delete(table).where(table.c.branch_num.in_(of_repo)))
-    connection.execute(delete(epochs).where(epochs.c.repo_num == repo_num))
+    for table in (epochs, prekeys):
+        connection.execute(delete(table).where(table.c.repo_num == repo_num))
     for part in chunks(of_topics):
         connection.execute(delete(topics).where(topics.c.num.in_(part)))
     for part in chunks(shared):

@@ -65,6 +65,17 @@ epochs = Table(
     Index("epochs_writers_topic", "writers_topic_num"),
 )
 
+prekeys = Table(
+    "prekeys",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("repo_num", NUM, ForeignKey("repos.num"), nullable=False),
+    Column("prekey", Bytes(32), nullable=False),  # as this user stated it in the root branch
+    Column("secret", Bytes(), nullable=False),  # sealed
+    UniqueConstraint("repo_num", "prekey", name="prekeys_in_repo"),
+)
+"""Private halves of this user's prekeys, as long as boxes may need them; see `storage.repos.prekeys`."""
+
 branches = Table(
     "branches",
     metadata,

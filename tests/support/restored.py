@@ -15,6 +15,7 @@ _CACHES = {
     "_opened",
     "_clean",
     "_unseen",
+    "_unknown",
     "_names",
     "_reach",
     "_possible",

@@ -22,7 +22,15 @@ from protocol.formats.document_kinds import (
     TextSnapshot,
     TextUpdate,
 )
-from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, EpochStatement, GivenEpoch, HandedBox
+from protocol.formats.epochs import (
+    EpochHand,
+    EpochInit,
+    EpochOpen,
+    EpochStatement,
+    GivenEpoch,
+    HandedBox,
+    Prekey,
+)
 
 ids = st.binary(min_size=32, max_size=32)
 signatures = st.binary(min_size=64, max_size=64)
@@ -100,6 +108,7 @@ bodies: st.SearchStrategy[Body] = st.one_of(
         ids,
         st.lists(st.builds(HandedBox, ids, ids, st.none() | ids), min_size=1, max_size=4).map(tuple),
     ),
+    st.builds(Prekey, ids),
     st.builds(Compaction, short_lists(ids)),
     st.builds(TextUpdate, st.binary(min_size=1, max_size=200), short_lists(ids)),
     st.builds(

@@ -1,8 +1,8 @@
 """One body of each kind, for `generate`."""
 
 from protocol.crypto import signing
-from protocol.crypto.boxes import Sealer
-from protocol.crypto.keys import BlockKey
+from protocol.crypto.boxes import Sealer, prekey_of
+from protocol.crypto.keys import AgreementSecret, BlockKey
 from protocol.crypto.sealing import seal_key
 from protocol.formats.block import Reference
 from protocol.formats.body import (
@@ -51,7 +51,7 @@ from protocol.formats.document_kinds import (
     TextSnapshot,
     TextUpdate,
 )
-from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, GivenEpoch, HandedBox
+from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, GivenEpoch, HandedBox, Prekey
 from protocol.formats.lobbies import Admission, Lobby, LobbyAdd, LobbyAnswer, LobbyBox
 from protocol.formats.profiles import Profile
 from protocol.formats.proofs import certify_repo, device_digest, device_end_digest, prove_invitation
@@ -121,6 +121,7 @@ def _of_the_core() -> dict[str, Body]:
             STATEMENT.writers_mark,
             tuple(HandedBox(user, key.seal(user), handed[user]) for user in sorted(handed)),
         ),
+        "prekey": Prekey(prekey_of(AgreementSecret(bytes([64]) * 32))),
         "post": Post("Grüße"),
     }
 

@@ -5,8 +5,8 @@ from typing import Final
 from nacl import bindings
 
 from protocol.crypto import hashing, signing
-from protocol.crypto.boxes import BoxOpener, Sealer, epoch_mark
-from protocol.crypto.keys import EpochKey, UserSeed
+from protocol.crypto.boxes import BoxOpener, Sealer, epoch_mark, own_secret, prekey_of
+from protocol.crypto.keys import AgreementSecret, EpochKey, UserSeed
 from protocol.ids import UserId
 from tests.vectors.fixed import EPOCH_KEY, REPO_ID, USER, WRITERS_SECRET, JsonObject
 
@@ -61,7 +61,7 @@ def boxes() -> JsonObject:
     users = sorted(seeds)
     writers = [user for place, user in enumerate(users) if place % 3 != 1]
     first, second = users[:2]
-    taken = BoxOpener(first, signing.key_pair(seeds[first])[1], key.mark).open(key.seal(second))
+    taken = BoxOpener(first, own_secret(signing.key_pair(seeds[first])[1]), key.mark).open(key.seal(second))
     assert taken is not None, "the mark is a good key"
     return {
         "repo_id": REPO_ID.hex(),
@@ -82,6 +82,7 @@ def boxes() -> JsonObject:
             "key": taken.hex(),
             "mark": epoch_mark(EpochKey(taken), REPO_ID).hex(),
         },
+        "prekey": _told_prekey(key, first),
         "no_users": [
             {"why": why, "user": number.to_bytes(32, "little").hex()} for why, number in _no_users().items()
         ],
@@ -108,6 +109,20 @@ def _told_member(key: Sealer, user: UserId, seed: UserSeed, place: int) -> JsonO
         "pad": hashing.box_pad(shared, key.mark, user).hex(),
         "place": place,
         "box": key.seal(user).hex(),
+    }
+
+
+def _told_prekey(key: Sealer, user: UserId) -> JsonObject:
+    """Tell the box of a member that has stated a prekey: the shared point is that of the prekey."""
+    private = AgreementSecret(bytes([64]) * 32)
+    prekey = prekey_of(private)
+    shared = bindings.crypto_scalarmult(hashing.epoch_sealing_key(EPOCH_KEY, REPO_ID), prekey)
+    return {
+        "user": user.hex(),
+        "private": private.hex(),
+        "prekey": prekey.hex(),
+        "shared_point": shared.hex(),
+        "box": key.seal(user, prekey).hex(),
     }
 
 

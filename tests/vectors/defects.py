@@ -167,6 +167,7 @@ def _bodies() -> Iterator[JsonObject]:
     yield refuse("opening_of_nothing", "bad_shape", ["epoch-open1", []])
     yield refuse("handed_to_nobody", "bad_shape", ["epoch-hand1", ID, ID, OTHER, []])
     yield refuse("short_box", "bad_shape", ["epoch-hand1", ID, ID, OTHER, [[ID, OTHER[1:], None]]])
+    yield refuse("short_prekey", "bad_shape", ["prekey1", ID[1:]])
     yield refuse("long_writers_box", "bad_shape", ["epoch-hand1", ID, ID, OTHER, [[ID, OTHER, ID + b"\0"]]])
     yield refuse("removal_from_the_first_place_0", "bad_shape", ["remove1", ID, None, [[ID, 0, ID]]])
     yield refuse("adoption_of_nothing", "bad_shape", ["adopt1", ID, []])

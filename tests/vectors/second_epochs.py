@@ -201,8 +201,19 @@ def remake_boxes(vector: Vector) -> Vector:
         "order": order,
         "boxes": b"".join(made.values()),
         "writers_boxes": b"".join(for_writers.values()),
+        "prekey": remake_prekey_box(vector, key, ours),
         "second_box_opened_by_the_first": {"key": taken, "mark": mark_of(sealing_key(taken, repo))},
     }
+
+
+def remake_prekey_box(vector: Vector, key: bytes, ours: bytes) -> Vector:
+    """The box of a member who has stated a prekey: it opens with that one's private half."""
+    user, private = (bytes.fromhex(vector["prekey"][name]) for name in ("user", "private"))
+    prekey, mark = mark_of(private), mark_of(ours)
+    shared = agree(ours, prekey)
+    assert shared == agree(private, mark)
+    box = reader.xor(key, box_pad(shared, mark, user))
+    return {"user": user, "private": private, "prekey": prekey, "shared_point": shared, "box": box}
 
 
 def _is_refused(what: Any) -> bool:  # noqa: ANN401  # something to call

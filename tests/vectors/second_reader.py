@@ -58,6 +58,7 @@ BODIES: dict[str, Shapes] = {
     "epoch-init3": {"states": STATES, "boxes": REFERENCE, "writers_boxes": REFERENCE, "keys": REFERENCE},
     "epoch-open1": {"epochs": [(ID, KEY)]},
     "epoch-hand1": {"epoch": ID, "mark": ID, "writers_mark": ID, "boxes": [(ID, 32, {32, None})]},
+    "prekey1": {"key": ID},
     "adopt1": {"branch": ID, "commits": [ID]},
     "hide1": {"branch": ID, "commits": [ID], "hides": bool},
     "branch-root1": {},

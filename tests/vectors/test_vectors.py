@@ -15,7 +15,7 @@ from node.ingest.replica import Replica
 from node.membership.epoch_keys import KeyTaker
 from node.timelines.views import place_text
 from protocol.codec import DecodeError
-from protocol.crypto.boxes import BoxOpener, Sealer
+from protocol.crypto.boxes import BoxOpener, Sealer, own_secret
 from protocol.crypto.hashing import timeline_digest
 from protocol.crypto.keys import BlockKey, EpochKey, UserSeed
 from protocol.crypto.signing import BadSignature, key_pair, verify_signature
@@ -92,7 +92,9 @@ def test_what_is_no_key_of_full_order_gets_no_box_and_as_a_mark_opens_nothing() 
     user, secret = key_pair(UserSeed(bytes.fromhex(member["seed"])))
     box = bytes.fromhex(member["box"])
     for one in told["no_marks"]:
-        assert BoxOpener(user, secret, Mark(bytes.fromhex(one["mark"]))).open(box) is None, one["why"]
+        assert BoxOpener(user, own_secret(secret), Mark(bytes.fromhex(one["mark"]))).open(box) is None, one[
+            "why"
+        ]
 
 
 def test_each_member_opens_its_own_box_alone() -> None:
@@ -101,7 +103,8 @@ def test_each_member_opens_its_own_box_alone() -> None:
     boxes = [bytes.fromhex(member["box"]) for member in told["order"]]
     assert (b"".join(boxes).hex(), len(boxes)) == (told["boxes"], 6)
     for place, member in enumerate(told["order"]):
-        opener = BoxOpener(*key_pair(UserSeed(bytes.fromhex(member["seed"]))), mark)
+        user, secret = key_pair(UserSeed(bytes.fromhex(member["seed"])))
+        opener = BoxOpener(user, own_secret(secret), mark)
         assert [opener.open(box) == key for box in boxes] == [place == other for other in range(6)]
 
 

@@ -57,6 +57,7 @@ SHAPES = {
         ("writers_mark", identity),
         ("boxes", listed(fields(identity, identity, maybe(identity)), 1, 1500)),
     ),
+    "prekey1": (("key", identity),),
     "branch-root1": (),
     "post1": (("text", words),),
     # names

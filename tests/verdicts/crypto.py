@@ -164,21 +164,29 @@ def _pad(shared, mark, user):
     return derive("shared point, mark and user to box v1", shared + mark + user)
 
 
+def is_prekey(key):
+    """Whether a shared point with this key is not zero: the same for every private key."""
+    try:
+        return bindings.crypto_scalarmult(ZEROS, key) != ZEROS
+    except (CryptoError, RuntimeError):
+        return False
+
+
 @lru_cache(65536)
-def box(secret, sealing, user):
-    """The box of a user: a secret under what its sealing key and the user share."""
-    shared = bindings.crypto_scalarmult(sealing, _user_point(user))
+def box(secret, sealing, user, prekey=None):
+    """The box of a user: a secret under what its sealing key and the user's prekey share, or the user's own key."""
+    shared = bindings.crypto_scalarmult(sealing, prekey or _user_point(user))
     return mix(secret, _pad(shared, point(sealing), user))
 
 
-def key_box(key, repo, user):
+def key_box(key, repo, user, prekey=None):
     """The box of a user with an epoch's key."""
-    return box(key, sealing_key(key, repo), user)
+    return box(key, sealing_key(key, repo), user, prekey)
 
 
-def writers_box(secret, repo, user):
+def writers_box(secret, repo, user, prekey=None):
     """The box of a user with a writers' secret."""
-    return box(secret, writers_sealing_key(secret, repo), user)
+    return box(secret, writers_sealing_key(secret, repo), user, prekey)
 
 
 @lru_cache(65536)

@@ -166,6 +166,25 @@ def written_by_writers(view, epoch):
     return all(permission(view, user) >= WRITE for user in may_hold_writers(view, epoch))
 
 
+def prekey(view, user):
+    """The prekey of a member: the one that all its others precede. None: the form of its own key."""
+    stated = [op for op in view.all("prekey1") if op.author == user]
+    for one in stated:
+        if all(other.id in view.graph.past[one.id] for other in stated if other.id != one.id):
+            return one.body.key
+    return None
+
+
+def knows_prekeys(view, epoch):
+    """The fifth: its past has every member's prekey that is in the past of another init."""
+    past = view.graph.past
+    return all(
+        op.id in past[epoch]
+        for op in view.all("prekey1")
+        if permission(view, op.author) and any(op.id in past[one.id] for one in epochs(view))
+    )
+
+
 @remembered
 def clean(view):
     """The clean tips."""
@@ -176,6 +195,7 @@ def clean(view):
         and has_revocations(view, one)
         and held_by_members(view, one)
         and written_by_writers(view, one)
+        and knows_prekeys(view, one)
     ]
 
 

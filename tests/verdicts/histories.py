@@ -14,6 +14,7 @@ from . import (  # noqa: F401  # importing a family registers its cases
     family_epochs,
     family_keys,
     family_order,
+    family_prekeys,
     family_publications,
     family_quorums,
     family_readings,

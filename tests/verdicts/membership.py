@@ -1,7 +1,7 @@
 """The rules M of membership-rules.md: what a commit may do, by its own past. Each returns codes."""
 
 from . import crypto
-from .epochs import boxed, due, opens
+from .epochs import boxed, due, epochs, opens, prekey
 from .rules import (
     ADMIN,
     MANAGE,
@@ -209,7 +209,9 @@ def starting(graph, before, commit, keys):
 def right_init(graph, before, commit, key):
     """E2: whether an init is what it has to be. `key` is that of the epoch that it starts."""
     users, writers = boxed(before, commit.id)
-    if commit.boxes != b"".join(crypto.key_box(key, graph.repo, user) for user in users):
+    if commit.boxes != b"".join(
+        crypto.key_box(key, graph.repo, user, prekey(before, user)) for user in users
+    ):
         return False
     if len(commit.writers_boxes) != 32 * len(writers):
         return False
@@ -240,7 +242,7 @@ def handing(graph, before, commit, keys):
     for user, box, writers_box in body.boxes:
         if (
             user not in after
-            or box != crypto.key_box(keys[body.epoch], graph.repo, user)
+            or box != crypto.key_box(keys[body.epoch], graph.repo, user, prekey(before, user))
             or (writers_box is not None and after[user] < WRITE)
         ):
             right = False
@@ -322,6 +324,16 @@ def checkpoint(graph, before, commit, keys):
     return codes
 
 
+def stating(graph, before, commit, keys):
+    """M16."""
+    codes = read(graph, before, commit, keys)
+    mine = [op for op in before.all("prekey1") if op.author == commit.author]
+    unused = [op for op in mine if not any(op.id in graph.past[one.id] for one in epochs(before))]
+    if not crypto.is_prekey(commit.body.key) or len(unused) > 3:
+        codes.add("bad_prekey")
+    return codes
+
+
 ROOT = {
     "init2": init,
     "branch-add2": branch_add,
@@ -337,6 +349,7 @@ ROOT = {
     "epoch-init3": starting,
     "epoch-open1": opening,
     "epoch-hand1": handing,
+    "prekey1": stating,
     "offer1": known_branch(READ),
     "answer1": answer,
     "quorum1": quorum,

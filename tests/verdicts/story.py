@@ -5,6 +5,7 @@ import base64
 from . import bodies, crypto, statements
 from .codec import Refused, encode
 from .crypto import ZEROS
+from .epochs import prekey
 from .formats import Block, Commit, lipmaa, make_bare, make_block, make_commit, make_publication
 from .judge import judge
 from .rules import WRITE, Graph, members, permission
@@ -157,10 +158,14 @@ class Story:
         after = members(view)
         users = sorted(after)
         if boxes is None:
-            boxes = b"".join(crypto.key_box(started.key, self.repo, user) for user in users)
+            boxes = b"".join(
+                crypto.key_box(started.key, self.repo, user, prekey(view, user)) for user in users
+            )
         if writers_boxes is None:
             writers_boxes = b"".join(
-                crypto.writers_box(started.writers, self.repo, user) for user in users if after[user] >= WRITE
+                crypto.writers_box(started.writers, self.repo, user, prekey(view, user))
+                for user in users
+                if after[user] >= WRITE
             )
         if gives is None:
             gives = sorted(one for one in view.ops if one in self.epochs)
@@ -190,14 +195,15 @@ class Story:
     def hand(self, author, users, *, epoch=None, writers=(), handed=None, marks=None, entries=None, **twist):
         """Hand an epoch to members; `epoch` is that in which this is published."""
         handed = handed or self.now
+        view = self.view(self.heads() if twist.get("acks") is None else twist["acks"])
         if entries is None:
             entries = [
-                [user, crypto.key_box(handed.key, self.repo, user), None]
+                [user, crypto.key_box(handed.key, self.repo, user, prekey(view, user)), None]
                 for user in sorted(map(self.id, users))
             ]
             for entry in entries:
                 if entry[0] in [self.id(one) for one in writers]:
-                    entry[2] = crypto.writers_box(handed.writers, self.repo, entry[0])
+                    entry[2] = crypto.writers_box(handed.writers, self.repo, entry[0], prekey(view, entry[0]))
         marks = marks or [handed.mark, handed.writers_mark]
         return self.commit(author, ["epoch-hand1", handed.id, *marks, entries], epoch=epoch, **twist)
 
@@ -405,6 +411,10 @@ class Story:
     def revoke(self, author, invitation, **twist):
         """Revoke an invitation."""
         return self.commit(author, ["revoke1", invitation], **twist)
+
+    def prekey(self, author, key=None, **twist):
+        """State a prekey, by default a fresh one."""
+        return self.commit(author, ["prekey1", key or crypto.point(self.secret())], **twist)
 
     def note(self, author, text="a note", **twist):
         """Write a post, in the root branch unless a branch is told."""

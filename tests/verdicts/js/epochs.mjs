@@ -93,7 +93,9 @@ export class Epochs {
       || !isRemovalOfAnother(op) || leaves(op) >= WRITE || !view.counts(op));
     const revoked = view.of('revoke1').every((op) => init.past.has(op.id) || !view.counts(op)
       || !view.of('join1').some((join) => join.invitation === op.invitation && isConcurrent(op, join)));
-    return removed && revoked
+    const fresh = view.of('prekey1').every((op) => init.past.has(op.id) || view.permission(op.author) === 0
+      || !this.inits.some((other) => other.past.has(op.id)));
+    return removed && revoked && fresh
       && [...this.mayHold(init.id)].every((user) => view.permission(user) > 0)
       && [...this.mayHoldWriters(init.id)].every((user) => view.permission(user) >= WRITE);
   }
@@ -117,6 +119,18 @@ const boxed = (init) => (init.kind === 'init2' ? [] : init.sealedFor.slice(0, MA
 const boxedWriters = (init) => (init.kind === 'init2' ? [] : writersOf(init.sealedFor).slice(0, MAX_BOXES));
 
 export const writersOf = (members) => members.filter(([, permission]) => permission >= WRITE);
+
+/** The prekey of a user in a set: the one that follows all others of the user; null: the form of its own key. */
+export function prekeyOf(view, user) {
+  const stated = view.of('prekey1').filter((op) => op.author === user);
+  return stated.find((op) => stated.every((other) => other === op || op.past.has(other.id)))?.key ?? null;
+}
+
+/** How many prekeys of a user no init of a set has in its past. */
+export function unusedPrekeys(view, user) {
+  const { inits } = new Epochs(view);
+  return view.of('prekey1').filter((op) => op.author === user && !inits.some((init) => init.past.has(op.id))).length;
+}
 
 /** Whether an epoch is due after a set. */
 export function isDue(view) {

@@ -48,15 +48,19 @@ class EpochKeys {
     return unseal(this.cipherKey, sealed, Buffer.concat([Buffer.from('keys'), this.repo, this.mark]));
   }
 
-  /** The box of a user. */
-  box(user) {
-    const name = user.toString('hex');
+  /** The box of a user, for its prekey or (null) its own key. */
+  box(user, prekey) {
+    const name = user.toString('hex') + (prekey?.toString('hex') ?? '');
     if (!this.boxes.has(name)) {
-      this.boxes.set(name, xor(this.key, boxPad(xShared(this.sealingKey, xOfPublic(user)), this.mark, user)));
+      const shared = xShared(this.sealingKey, prekey ?? xOfPublic(user));
+      this.boxes.set(name, xor(this.key, boxPad(shared, this.mark, user)));
     }
     return this.boxes.get(name);
   }
 }
+
+/** Whether a key gives no shared point zero: with any private key, which are all multiples of the cofactor. */
+export const isPrekey = (key) => xShared(Buffer.alloc(32), key) !== null;
 
 const epochs = new Map();
 

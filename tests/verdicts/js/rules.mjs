@@ -1,7 +1,7 @@
 // Rules M, E2 and E4: what a commit may do, judged by its own past (V7 and V12 of protocol.md, 6).
 import { isPublicKey, verify } from './curve.mjs';
-import { Epochs, MAX_BOXES, isDue, isInit, writersOf } from './epochs.mjs';
-import { epochKeys, invitationDigest, repoDigest } from './keys.mjs';
+import { Epochs, MAX_BOXES, isDue, isInit, prekeyOf, unusedPrekeys, writersOf } from './epochs.mjs';
+import { epochKeys, invitationDigest, isPrekey, repoDigest } from './keys.mjs';
 import { ADMIN, MANAGE, OWNER, READ, WRITE, isLeave, isRemovalOfAnother, isSenior, leaves } from './membership.mjs';
 import { Refused } from './msgpack.mjs';
 import { readGivenKeys } from './shapes.mjs';
@@ -20,6 +20,7 @@ const NEEDS = {
   adopt1: ADMIN,
   'epoch-hand1': WRITE,
   'epoch-open1': WRITE,
+  prekey1: READ,
   offer1: READ,
   quorum1: OWNER,
   approve1: READ,
@@ -101,11 +102,12 @@ const CHECKS = {
   'epoch-hand1': (op, view, { keysOf }) => {
     const init = new Epochs(view).init(op.epoch);
     if (!init || !init.states.mark.equals(op.mark) || !init.states.writersMark.equals(op.writersMark)) return ['bad_epoch'];
-    const right = ascending(op.boxes.map((box) => box.user)) && op.boxes.every((box) => {
+    const isRight = ascending(op.boxes.map((box) => box.user)) && op.boxes.every((box) => {
       const permission = view.permission(box.user);
-      return permission >= (box.writersBox ? WRITE : READ) && keysOf(op.epoch).box(bin(box.user)).equals(box.box);
+      const right = keysOf(op.epoch).box(bin(box.user), prekeyOf(view, box.user));
+      return permission >= (box.writersBox ? WRITE : READ) && right.equals(box.box);
     });
-    return [!right && 'bad_epoch'];
+    return [!isRight && 'bad_epoch'];
   },
   // M11
   'epoch-open1': (op, view, { repo }) => {
@@ -127,6 +129,8 @@ const CHECKS = {
     const known = inPast(op.proposal, view, ['propose-checkpoint1', 'propose-removal1']);
     return [!known && 'unknown_proposal', !named && 'not_permitted'];
   },
+  // M16
+  prekey1: (op, view) => [(!isPrekey(op.key) || unusedPrekeys(view, op.author) >= 4) && 'bad_prekey'],
 };
 
 /** M7 of a removal of another member: by which rights it is held. */
@@ -155,7 +159,7 @@ function isInitRight(op, view, keys, repo) {
   const given = readGiven(keys.openKeys(op.sealedKeys));
   if (!given) return false;
   op.gives = given.map((g) => g.epoch);
-  const boxes = members.slice(0, MAX_BOXES).map(([user]) => keys.box(bin(user)));
+  const boxes = members.slice(0, MAX_BOXES).map(([user]) => keys.box(bin(user), prekeyOf(view, user)));
   return keys.openTopic(op.states.sealedTopic) !== null
     && given.every((g) => givesMark(g, view, repo)) && op.gives.includes(op.publishedIn)
     && !view.operations.some((other) => isInit(other) && other.states.mark.equals(op.states.mark))

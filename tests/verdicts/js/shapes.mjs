@@ -237,6 +237,7 @@ const BODIES = {
     writersMark: key,
     boxes: list(structure({ user: id, box: key, writersBox: orNil(key) }), 1, 1500),
   },
+  prekey1: { key },
   'branch-root1': {},
   post1: { text: text(0, 256 * 1024) },
   // names

@@ -14,6 +14,7 @@ from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
 from node.membership.epoch_duties import EpochDuties
 from node.membership.epoch_keys import KeyTaker
+from node.membership.prekeys import PrekeyKeeper
 from protocol.crypto.keys import UserSeed
 from protocol.crypto.signing import key_pair
 from protocol.formats.block import Block
@@ -28,6 +29,7 @@ from tests.support.builders import NOW_MS, STORE_KEY
 from tests.support.ids import as_commit_id
 from tests.support.stores import KeptFolder
 from verifier.operations import Operation
+from verifier.resolution import Resolution
 
 ABSENT = as_commit_id(b"a commit that never comes".ljust(32, b"."))
 
@@ -46,6 +48,7 @@ class Person:
         self.author = Author(self.replica, self.seed, lambda: next(clock))
         self.keys = KeyTaker(self.replica, self.author)
         self.duties = EpochDuties(self.replica, self.author)
+        self.prekeys = PrekeyKeeper(self.replica, self.author)
 
     @property
     def user(self) -> UserId:
@@ -69,9 +72,14 @@ class Person:
         return self.replica.writing_epoch(self.repo)
 
     @property
+    def now(self) -> Resolution:
+        """Return what holds of all that is here."""
+        return self.replica.membership(self.repo.repo_id).now()
+
+    @property
     def heads(self) -> tuple[CommitId, ...]:
         """Heads of the root branch."""
-        return self.replica.membership(self.repo.repo_id).now().heads
+        return self.now.heads
 
     @property
     def epochs(self) -> list[Operation]:

@@ -16,7 +16,7 @@ from node.ingest import key_givers
 from node.ingest.replica import Replica
 from node.membership import epoch_claims, epoch_keys
 from node.membership.epoch_keys import KeyTaker
-from protocol.crypto.boxes import BOX_SIZE, BoxOpener, Sealer
+from protocol.crypto.boxes import BOX_SIZE, BoxOpener, Sealer, own_secret
 from protocol.crypto.keys import EpochKey, UserSeed
 from protocol.crypto.signing import key_pair
 from protocol.formats.body import Body, BranchRoot, Permission
@@ -132,7 +132,7 @@ def test_what_waits_gives_the_key_of_an_init_that_waits(people: list[Person], *,
     epoch_id = tell(bob, made, by=alice)
     assert not bob.take()
     named = made.named(epoch_id)
-    body = make_epoch_hand(named, made.body.states, [(bob.user, False)])
+    body = make_epoch_hand(named, made.body.states, [(bob.user, False)], alice.now)
     if not is_handed:
         body = EpochOpen((GivenEpoch(epoch_id, made.epoch.key),))  # type: ignore[assignment]  # the other kind
     bob.receive(carol.says(body)[1])
@@ -158,7 +158,11 @@ def test_a_hand_over_for_others_gives_nothing(people: list[Person]) -> None:
     alice, bob, carol = people
     made = boxed(alice, alice.user)
     epoch_id = tell(bob, made, by=alice)
-    bob.receive(alice.says(make_epoch_hand(made.named(epoch_id), made.body.states, [(carol.user, True)]))[1])
+    bob.receive(
+        alice.says(make_epoch_hand(made.named(epoch_id), made.body.states, [(carol.user, True)], alice.now))[
+            1
+        ]
+    )
     assert not bob.take()
 
 
@@ -219,7 +223,7 @@ def test_what_is_rejected_gives_its_keys(people: list[Person], *, is_handed: boo
     alice.author.start_epoch(alice.repo)
     body: Body = EpochOpen((GivenEpoch(alice.epoch.epoch_id, alice.epoch.key),))
     if is_handed:
-        body = make_epoch_hand(alice.epoch, epoch_statement(alice.epochs[-1]), [(bob.user, False)])
+        body = make_epoch_hand(alice.epoch, epoch_statement(alice.epochs[-1]), [(bob.user, False)], alice.now)
     operations = bob.replica.membership(bob.repo.repo_id).operations
     rank = 1 + max(operations.place(operations[one])[0] for one in before)
     result = bob.receive(carol.says(body, *before, seed=STRANGER, rank=rank)[1])
@@ -315,7 +319,7 @@ def test_rejected_commits_that_give_no_more_are_forgotten(people: list[Person]) 
     rank = 1 + max(operations.place(operations[one])[0] for one in before)
     alice.author.start_epoch(alice.repo)
     statement = epoch_statement(alice.epochs[-1])
-    for_others = make_epoch_hand(alice.epoch, statement, [(carol.user, False)])
+    for_others = make_epoch_hand(alice.epoch, statement, [(carol.user, False)], alice.now)
     bob.receive(carol.says(for_others, *before, seed=STRANGER, rank=rank)[1])
     assert len(kept_of_rejected(bob)) == 1
     for _ in range(2):
@@ -714,7 +718,9 @@ def test_where_the_members_are_known_one_box_is_tried(
             tried += 1
             return super().open(box)
 
-    monkeypatch.setattr(bob.author, "open_boxes", lambda mark: Counted(bob.user, key_pair(bob.seed)[1], mark))
+    monkeypatch.setattr(
+        bob.author, "open_boxes", lambda mark, _: [Counted(bob.user, own_secret(key_pair(bob.seed)[1]), mark)]
+    )
     tell(bob, start(alice), by=alice)
     assert bob.take()
     assert tried == 1
@@ -782,7 +788,7 @@ def test_a_reader_gets_the_key_alone_until_the_writers_secret_is_handed_over(peo
     assert bob.epoch.writers_secret is None
     alice.grant(bob)
     states = epoch_statement(alice.epochs[-1])
-    alice.author.write(alice.root, make_epoch_hand(alice.epoch, states, [(bob.user, True)]))
+    alice.author.write(alice.root, make_epoch_hand(alice.epoch, states, [(bob.user, True)], alice.now))
     bob.hear(alice)
     assert bob.epoch.writers_secret == alice.epoch.writers_secret
 
@@ -793,7 +799,7 @@ def test_a_false_writers_box_is_passed_over_and_a_right_one_taken(people: list[P
     alice.author.start_epoch(alice.repo)
     alice.grant(bob)
     states = epoch_statement(alice.epochs[-1])
-    right = make_epoch_hand(alice.epoch, states, [(bob.user, True)])
+    right = make_epoch_hand(alice.epoch, states, [(bob.user, True)], alice.now)
     (box,) = right.boxes
     false = replace(right, boxes=(replace(box, writers_box=bytes(BOX_SIZE)),))
     alice.author.write(alice.root, false)

@@ -5,8 +5,24 @@ from msgspec import structs
 
 from protocol.codec import DecodeError
 from protocol.crypto import hashing, signing
-from protocol.crypto.boxes import BOX_SIZE, BoxOpener, Sealer, epoch_mark, writers_mark
-from protocol.crypto.keys import ConvergenceSecret, EpochKey, TopicSeed, UserSeed, WritersSecret
+from protocol.crypto.boxes import (
+    BOX_SIZE,
+    BoxOpener,
+    Sealer,
+    epoch_mark,
+    is_prekey,
+    own_secret,
+    prekey_of,
+    writers_mark,
+)
+from protocol.crypto.keys import (
+    AgreementSecret,
+    ConvergenceSecret,
+    EpochKey,
+    TopicSeed,
+    UserSeed,
+    WritersSecret,
+)
 from protocol.crypto.signing import BadSignature
 from protocol.formats.block import Reference
 from protocol.formats.body import decode_body, encode_body
@@ -26,7 +42,7 @@ from protocol.formats.epochs import (
 )
 from protocol.formats.object import build_object
 from protocol.formats.publication import create_publication, decode_publication
-from protocol.ids import BranchId, BranchMark, EpochId, Mark, RepoId, TopicKey, UserId
+from protocol.ids import AgreementKey, BranchId, BranchMark, EpochId, Mark, RepoId, TopicKey, UserId
 from protocol.limits.formats import EPOCH_BOX_COUNT_MAX, EPOCH_HANDED_COUNT_MAX, EPOCH_KEY_COUNT_MAX
 from tests.support.ids import as_commit_id, as_epoch_id, as_object_id
 
@@ -48,10 +64,10 @@ def test_a_box_opens_for_its_user_and_follows_from_the_secret(kind: str) -> None
     assert sealer.mark == mark
     box = sealer.seal(ANN)
     assert (len(box), box) == (BOX_SIZE, sealer.seal(ANN)), "whoever holds the secret makes the same one"
-    assert BoxOpener(ANN, ANN_SECRET, mark).open(box) == secret
+    assert BoxOpener(ANN, own_secret(ANN_SECRET), mark).open(box) == secret
     for opener in (
-        BoxOpener(BEN, BEN_SECRET, mark),
-        BoxOpener(ANN, ANN_SECRET, Mark(Sealer.of_epoch(EpochKey(b"x" * 32), REPO).mark)),
+        BoxOpener(BEN, own_secret(BEN_SECRET), mark),
+        BoxOpener(ANN, own_secret(ANN_SECRET), Mark(Sealer.of_epoch(EpochKey(b"x" * 32), REPO).mark)),
     ):
         assert opener.open(box) != secret
     assert sealer.seal(BEN) != box
@@ -70,7 +86,24 @@ def test_keys_of_small_order_get_no_box_and_open_none() -> None:
         with pytest.raises(BadSignature):
             SEALERS["epoch"][0].seal(UserId(user))
     for mark in (bytes(32), identity):
-        assert BoxOpener(ANN, ANN_SECRET, Mark(mark)).open(bytes(BOX_SIZE)) is None
+        assert BoxOpener(ANN, own_secret(ANN_SECRET), Mark(mark)).open(bytes(BOX_SIZE)) is None
+
+
+def test_a_box_for_a_prekey_opens_with_its_private_half_alone() -> None:
+    private = AgreementSecret(b"p" * 32)
+    sealer, mark, secret = SEALERS["epoch"]
+    box = sealer.seal(ANN, prekey_of(private))
+    assert BoxOpener(ANN, private, mark).open(box) == secret
+    for opener in (BoxOpener(ANN, own_secret(ANN_SECRET), mark), BoxOpener(BEN, private, mark)):
+        assert opener.open(box) != secret
+    assert box != sealer.seal(ANN)
+
+
+def test_a_key_of_small_order_is_no_prekey() -> None:
+    assert is_prekey(prekey_of(AgreementSecret(b"p" * 32)))
+    field = 2**255 - 19
+    for number in (0, 1, field - 1, field, field + 1):
+        assert not is_prekey(AgreementKey(number.to_bytes(32, "little"))), number
 
 
 def test_the_writers_topic_is_stated_under_the_key_for_one_epoch_of_one_repo() -> None:
