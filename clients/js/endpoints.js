@@ -20,6 +20,7 @@ export const ENDPOINTS = {
   shareRepo: {"method": "POST", "path": "/repos/{repo}/capability", "query": [], "body": null, "events": false, "key": true, "seconds": 60},
   listEpochs: {"method": "GET", "path": "/repos/{repo}/epochs", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
   startEpoch: {"method": "POST", "path": "/repos/{repo}/epochs", "query": [], "body": null, "events": false, "key": true, "seconds": 60},
+  statePrekey: {"method": "POST", "path": "/repos/{repo}/prekeys", "query": [], "body": null, "events": false, "key": true, "seconds": 60},
   listTags: {"method": "GET", "path": "/repos/{repo}/tags", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
   setTag: {"method": "PUT", "path": "/repos/{repo}/tags/{name}", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   removeTag: {"method": "DELETE", "path": "/repos/{repo}/tags/{name}", "query": [], "body": null, "events": false, "key": true, "seconds": 60},

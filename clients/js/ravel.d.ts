@@ -484,6 +484,13 @@ export interface NewEpoch {
   repo: string;
 }
 
+/** A fresh key of this user that was stated in a repo. */
+export interface FreshKey {
+  commit: string;
+  epoch: string | null;
+  repo: string;
+}
+
 /** The named commits of a repo. */
 export interface TagList {
   tags: TagView[];
@@ -2476,6 +2483,8 @@ export class Ravel {
   listEpochs(values: { repo: string }, options?: RequestOptions): Promise<EpochList>;
   /** Give a repo new secrets, sealed for exactly its members. */
   startEpoch(values: { repo: string }, options?: RequestOptions): Promise<NewEpoch>;
+  /** State a fresh key of this user, to which later epochs are sealed. */
+  statePrekey(values: { repo: string }, options?: RequestOptions): Promise<FreshKey>;
   /** List the named commits of a repo. */
   listTags(values: { repo: string }, options?: RequestOptions): Promise<TagList>;
   /** Name a commit, or move a name to it. */

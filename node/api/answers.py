@@ -163,6 +163,7 @@ def _people_answers(service: PeopleService) -> tuple[Answer, ...]:
         answer(repos.SHARE_REPO, service.show_read_link),
         answer(repos.LIST_EPOCHS, service.key_rotation.list_epochs),
         answer(repos.START_EPOCH, service.key_rotation.renew),
+        answer(repos.STATE_PREKEY, service.key_rotation.refresh),
         answer(members.LIST_MEMBERS, service.members.list_all),
         answer(members.LIST_MEMBER_CHANGES, service.member_changes.list_latest),
         answer(members.GRANT_PERMISSION, service.members.grant),

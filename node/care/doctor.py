@@ -146,7 +146,7 @@ def _check_keys(home: Home) -> Iterator[Check]:
                 "keys",
                 WARNING,
                 f"{KEYS_NAME} can be read, and lies in the clear",
-                "seal it: ravel key seal; or see that the disk is encrypted",
+                "seal it: ravel key seal; or see that the disk is encrypted; after a theft: ravel key refresh",
             )
         else:
             yield Check("keys", OK, f"{KEYS_NAME} can be read, and is sealed ({file.protection})")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from node.cli import words
-from node.cli.answers import Outcome, Says, prints
+from node.cli.answers import Outcome, Says, Table, prints
 from node.cli.founding import Founding, check_founded, wanted_protection
 from node.cli.inputs import read_typed
 from node.cli.shared import say, settings, unlocked
@@ -16,6 +16,7 @@ from node.runtime.errors import ServiceError
 
 if TYPE_CHECKING:
     from node.home.key_file import Keys, Protection
+    from ravel import Client
 
 key = typer.Typer(no_args_is_help=True, help="The node's and the user's keys: seal, export and import them.")
 
@@ -224,6 +225,32 @@ def show_words(context: typer.Context) -> Mapping[str, object]:
     from node.home.mnemonic import words_of
 
     return {"words": words_of(_opened(context).user_seed)}
+
+
+def _describe_refresh(item: Mapping[str, object]) -> str:
+    if item["error"] is not None:
+        return f"not stated: {item['error']}"
+    return "in use" if item["epoch"] is not None else "stated; in use once an admin renews the repo"
+
+
+@key.command("refresh")
+@prints(Table("repos", "name", ("fresh key", _describe_refresh), empty=words.NO_REPOS))
+def refresh(api: "Client") -> Mapping[str, object]:
+    """State a fresh key in each repo, to which its next secrets are sealed: a stolen copy of this node opens nothing newer.
+
+    Where you are an admin, new secrets follow at once. Elsewhere an admin starts them (`ravel repo renew`), or an admin's
+    node does after some days. Use it after a theft, after restoring a backup, and now and then.
+    """
+    found: list[dict[str, object]] = []
+    for one in api.list_repos()["repos"]:
+        if not one["whole"] or one["permission"] in ("former", "joining", "damaged"):
+            continue
+        try:
+            fresh = api.state_prekey(one["repo"])
+            found.append({**fresh, "name": one["name"], "error": None})
+        except ServiceError as error:
+            found.append({"repo": one["repo"], "name": one["name"], "epoch": None, "error": error.message})
+    return {"repos": found}
 
 
 def _opened(context: typer.Context) -> "Keys":

@@ -8,7 +8,7 @@ from node.contract.access import ADMIN_ALL, ADMIN_REPO, MANAGE_REPO, READ_LISTS,
 from node.contract.endpoint import LINK_ERRORS, WRITE_ERRORS, Endpoint, QueryParameter
 from node.contract.made import Makes
 from node.contract.values import IdText, NameRequest, Request, link_of
-from ravel.types.repos import EpochList, NewEpoch, RepoFork, RepoList, RepoView, TagList
+from ravel.types.repos import EpochList, FreshKey, NewEpoch, RepoFork, RepoList, RepoView, TagList
 from ravel.types.values import Capability, Empty, RootCommit
 
 
@@ -143,6 +143,15 @@ START_EPOCH: Final = Endpoint(
     scopes=ADMIN_REPO,
     summary="Give a repo new secrets, sealed for exactly its members.",
     answer=NewEpoch,
+    errors=WRITE_ERRORS,
+)
+STATE_PREKEY: Final = Endpoint(
+    name="state_prekey",
+    method="POST",
+    path="/repos/{repo}/prekeys",
+    scopes=ADMIN_REPO,
+    summary="State a fresh key of this user, to which later epochs are sealed.",
+    answer=FreshKey,
     errors=WRITE_ERRORS,
 )
 LIST_TAGS: Final = Endpoint(

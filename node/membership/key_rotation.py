@@ -1,11 +1,15 @@
-"""User actions on a repo's epochs: list them, start a new one."""
+"""User actions on a repo's secrets: list epochs, start a new one, state a fresh key of this user."""
 
 from node.authoring.writing import write_job
+from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
+from node.membership.prekeys import PrekeyKeeper
 from node.membership.repo_actions import RepoActions
 from node.runtime.errors import ServiceError
+from protocol.formats.body import Permission
 from protocol.formats.text import id_text
-from ravel.types.repos import EpochList, EpochView, NewEpoch
+from protocol.ids import CommitId
+from ravel.types.repos import EpochList, EpochView, FreshKey, NewEpoch
 from storage.repos.repos import Repo
 from verifier.epochs import box_holders, find_followed
 
@@ -27,6 +31,22 @@ class KeyRotation(RepoActions):
             "epoch": id_text(self._hub.replica.writing_epoch(target).epoch_id),
             "repo": id_text(target.repo_id),
         }
+
+    async def refresh(self, repo: str) -> FreshKey:
+        """State a fresh key of this user, and start an epoch where this user may: a stolen copy opens none that follows."""
+        target, replica = self._find_repo(repo), self._hub.replica
+        is_admin = (replica.permission(target, self._author.user) or 0) >= Permission.ADMIN
+
+        def state(stored: IngestResult) -> CommitId:
+            commit_id = PrekeyKeeper(replica, self._author).state(target, stored)
+            if is_admin:
+                self._author.start_epoch(target, stored)
+            return commit_id
+
+        commit_id = await write_job(self._hub, state)
+        _check_is_here(replica, target)
+        epoch = id_text(replica.writing_epoch(target).epoch_id) if is_admin else None
+        return {"commit": id_text(commit_id), "repo": id_text(target.repo_id), "epoch": epoch}
 
     def _epochs(self, repo: Repo) -> list[EpochView]:
         replica = self._hub.replica

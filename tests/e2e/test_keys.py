@@ -26,6 +26,11 @@ def _everything_in(folder: Path) -> bytes:
     return b"\0".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
 
 
+def _commits(peer: Peer) -> int:
+    """Count the commits of its one repo."""
+    return int(peer.client.list_repos()["repos"][0]["commits"])
+
+
 @pytest.mark.extended
 def test_a_sealed_node_starts_with_its_passphrase_alone(tmp_path: Path) -> None:
     first = _file(tmp_path / "first", FIRST)
@@ -66,6 +71,11 @@ def test_who_lost_a_disk_comes_back_by_words_and_an_invitation(tmp_path: Path) -
         until(lambda: bool(digest(bob, branch)["commits"]), "the branch has come to bob")
         bob.client.write_post(branch, "before")
         until_equal(alice, bob, branch)
+        assert "in use once an admin renews the repo" in run_ravel(bob, "key", "refresh").stdout
+        until(lambda: _commits(alice) == _commits(bob), "alice has heard of the fresh key")
+        assert "in use\n" in run_ravel(alice, "key", "refresh").stdout
+        bob.client.write_post(branch, "in the next epoch")
+        until_equal(alice, bob, branch)
         user = bob.client.show_status()["user"]
         words = run_ravel(bob, "key", "words").stdout
         bob.kill()
@@ -79,7 +89,12 @@ def test_who_lost_a_disk_comes_back_by_words_and_an_invitation(tmp_path: Path) -
         )
         run_ravel(again, "repo", "sync", repo)
         again.client.write_post(branch, "after")
-        assert until_equal(alice, again, branch)["commits"] == 3
+        assert until_equal(alice, again, branch)["commits"] == 4
+        run_ravel(again, "key", "refresh")
+        until(lambda: _commits(alice) == _commits(again), "the lost fresh key was replaced")
+        alice.client.start_epoch(repo)
+        again.client.write_post(branch, "in a later epoch")
+        assert until_equal(alice, again, branch)["commits"] == 5
         run_ravel(alice, "feed", "check", branch)
         members = alice.client.list_members(repo)["members"]
         assert [one["permission"] for one in members if one["user"] == user] == ["write"]

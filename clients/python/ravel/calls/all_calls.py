@@ -81,6 +81,7 @@ class AsyncAllCalls(AsyncCaller):
     share_repo = awaited(PeopleCalls.share_repo)
     list_epochs = awaited(PeopleCalls.list_epochs)
     start_epoch = awaited(PeopleCalls.start_epoch)
+    state_prekey = awaited(PeopleCalls.state_prekey)
     list_tags = awaited(PeopleCalls.list_tags)
     set_tag = awaited(PeopleCalls.set_tag)
     remove_tag = awaited(PeopleCalls.remove_tag)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
     )
     from ravel.types.people import OwnName, Petname, PetnameList
     from ravel.types.quorums import Proposal, QuorumState
-    from ravel.types.repos import EpochList, NewEpoch, RepoFork, RepoList, RepoView, TagList
+    from ravel.types.repos import EpochList, FreshKey, NewEpoch, RepoFork, RepoList, RepoView, TagList
     from ravel.types.requests import AskLinkList, AskLinkMade, RequestList, RequestView
     from ravel.types.values import Capability, Empty, RootCommit
 
@@ -40,6 +40,7 @@ FORGET_REPO: Final[Operation[Empty]] = Operation(
 SHARE_REPO: Final[Operation[Capability]] = Operation("POST", "/repos/{repo}/capability", "values.Capability")
 LIST_EPOCHS: Final[Operation[EpochList]] = Operation("GET", "/repos/{repo}/epochs", "repos.EpochList")
 START_EPOCH: Final[Operation[NewEpoch]] = Operation("POST", "/repos/{repo}/epochs", "repos.NewEpoch")
+STATE_PREKEY: Final[Operation[FreshKey]] = Operation("POST", "/repos/{repo}/prekeys", "repos.FreshKey")
 LIST_TAGS: Final[Operation[TagList]] = Operation("GET", "/repos/{repo}/tags", "repos.TagList")
 SET_TAG: Final[Operation[RootCommit]] = Operation("PUT", "/repos/{repo}/tags/{name}", "values.RootCommit")
 REMOVE_TAG: Final[Operation[RootCommit]] = Operation(
@@ -181,6 +182,10 @@ class PeopleCalls(SyncCaller):
     def start_epoch(self, repo: str) -> NewEpoch:
         """Give a repo new secrets, sealed for exactly its members."""
         return self._call(START_EPOCH, {"repo": repo})
+
+    def state_prekey(self, repo: str) -> FreshKey:
+        """State a fresh key of this user, to which later epochs are sealed."""
+        return self._call(STATE_PREKEY, {"repo": repo})
 
     def list_tags(self, repo: str) -> TagList:
         """List the named commits of a repo."""

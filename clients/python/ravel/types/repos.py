@@ -230,6 +230,17 @@ class NewEpoch(TypedDict):
     repo: Id
 
 
+class FreshKey(TypedDict):
+    """A fresh key of this user that was stated in a repo."""
+
+    commit: Id
+    repo: Id
+    epoch: Annotated[
+        Id | None,
+        means("The epoch that was started, from which on it counts. Null: an admin has to start one."),
+    ]
+
+
 class TagView(TypedDict):
     """A named commit."""
 

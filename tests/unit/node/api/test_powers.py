@@ -64,7 +64,7 @@ GIVES_NOTHING: Final = {
     *("export_store", "draw_qr", "restart_node", "fetch_offer"),
     # Repos of the person: what they are named and hold is the member's, and ends with the member's right.
     *("create_repo", "fork_repo", "forget_repo", "start_epoch", "leave_repo", "cancel_request"),
-    "sign_members",
+    *("sign_members", "state_prekey"),
     *("set_tag", "remove_tag", "create_branch", "edit_branch", "point_main", "fork_branch", "compact_branch"),
     # What ends the powers of others.
     *("revoke_invitation", "close_ask_link", "revoke_token", "revoke_browser", "remove_device"),

@@ -57,6 +57,25 @@ async def test_epochs_are_listed_with_who_may_read_them_and_whether_they_are_cle
 
 
 @pytest.mark.slow
+async def test_a_fresh_key_is_followed_by_an_epoch_of_an_admin_and_waits_for_one_elsewhere(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, bob = nodes
+    with fail_after(120):
+        await share(alice, bob, permission=Permission.WRITE)
+        answer = await renewing_of(bob).refresh("")
+        assert answer["epoch"] is None
+        assert answer["repo"] == id_text(bob.repo().repo_id)
+        await together(alice, bob)
+        assert len(await _epochs(alice)) == 1
+        answer = await renewing_of(alice).refresh("")
+        assert answer["epoch"] == id_text(alice.epoch().epoch_id)
+        await together(alice, bob)
+        assert bob.epoch().epoch_id == alice.epoch().epoch_id, "both opened it with what they had stated"
+        assert len(await _epochs(bob)) == 2
+
+
+@pytest.mark.slow
 async def test_who_may_not_start_an_epoch_is_told(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, bob = nodes
     with fail_after(120):
