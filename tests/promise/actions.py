@@ -22,12 +22,13 @@ from protocol.formats.body import (
 from protocol.formats.devices import Device
 from protocol.formats.document_kinds import DICT, SET
 from protocol.formats.proofs import device_digest
-from protocol.formats.text import id_text
-from protocol.ids import CommitId
+from protocol.formats.text import id_text, parse_id
+from protocol.ids import BlockId, CommitId
 from storage.commits.void_marks import load_void_ids
 from storage.repos.repos import Branch
 from tests.promise.people import Person
 from tests.promise.texts import type_into
+from tests.promise.theft import Theft, copy_home
 from tests.promise.world import World
 from tests.support.builders import STORE_KEY
 
@@ -125,6 +126,14 @@ async def link_branch(world: World, person: Person, args: tuple[int | str, ...])
 async def renew(world: World, person: Person, args: tuple[int | str, ...]) -> None:
     """Start an epoch."""
     await person.rotation.renew("")
+
+
+async def refresh(world: World, person: Person, args: tuple[int | str, ...]) -> None:
+    """State a fresh prekey, right after the home was copied; admins start an epoch."""
+    keys, secrets = copy_home(person)
+    answer = await person.rotation.refresh("")
+    stated = CommitId(BlockId(parse_id(answer["commit"])))
+    world.thefts.append(Theft(person.user, keys, secrets, stated))
 
 
 def _user(world: World, name: int | str) -> str:
@@ -310,6 +319,7 @@ ACTS: Final[dict[str, Act]] = {
     "edit-branch": edit_branch,
     "link-branch": link_branch,
     "renew": renew,
+    "refresh": refresh,
     "exclude": exclude,
     "demote": demote,
     "exclude and stop": exclude_and_stop,

@@ -39,6 +39,7 @@ _ACTS: Final[dict[str, tuple[int, int]]] = {
     "edit-branch": (2, Permission.MANAGE),
     "compact": (2, Permission.MANAGE),
     "renew": (6, Permission.ADMIN),
+    "refresh": (6, Permission.READ),
     "exclude": (10, Permission.ADMIN),
     "demote": (8, Permission.ADMIN),
     "exclude and stop": (4, Permission.ADMIN),
@@ -362,7 +363,7 @@ class Drawing:
                 return Step(who, kind, (other, rng.choice(("", "write", "read"))))
             case "wait":
                 return Step(who, kind, (rng.choice(_WAITS),))
-            case "leave" | "restart" | "erase" | "stop" | "renew" | "branch" | "quorum" | "sign":
+            case "leave" | "restart" | "erase" | "stop" | "renew" | "refresh" | "branch" | "quorum" | "sign":
                 return Step(who, kind, (number,) if kind == "quorum" else ())
             case _:
                 return Step(who, kind, (number,))

@@ -27,6 +27,7 @@ from protocol.formats.object import build_object
 from protocol.ids import BlockId, CommitId, EpochId, TopicKey, UserId
 from storage.repos.epochs import Epoch
 from tests.promise.forging import Forge, Known
+from verifier.resolution import Resolution
 
 _INITS: Final = (
     *("right", "right", "right on an old place", "junk box", "missing box", "stranger's box", "no boxes"),
@@ -59,7 +60,8 @@ def forge_init(forge: Forge) -> str:
 def make_init(forge: Forge, why: str, kind: str, acks: Sequence[Known], published_in: Epoch) -> Epoch:
     """Forge an init that is right but for what its kind says. Return its epoch."""
     rng, repo = forge.rng, forge.person.repo()
-    members = _members_at(forge, acks)
+    before = _resolution_at(forge, acks)
+    members = before.members()
     key, secret = EpochKey(rng.randbytes(32)), WritersSecret(rng.randbytes(32))
     if kind == "old key":
         key = published_in.key
@@ -73,8 +75,12 @@ def make_init(forge: Forge, why: str, kind: str, acks: Sequence[Known], publishe
     if kind == "stranger's box":
         strangers = [one.user for one in forge.world.people.values()]
         users = sorted({*users, *strangers, UserId(key_pair(TopicSeed(rng.randbytes(32)))[0])})
-    boxes = [sealer.seal(user) for user in users]
-    writer_boxes = [writers.seal(user) for user in users if members.get(user, 0) >= Permission.WRITE]
+    boxes = [sealer.seal(user, before.prekey_of(user)) for user in users]
+    writer_boxes = [
+        writers.seal(user, before.prekey_of(user))
+        for user in users
+        if members.get(user, 0) >= Permission.WRITE
+    ]
     match kind:
         case "junk box":
             boxes[rng.choice(range(len(boxes)))] = rng.randbytes(BOX_SIZE)
@@ -128,14 +134,13 @@ def make_init(forge: Forge, why: str, kind: str, acks: Sequence[Known], publishe
     return started
 
 
-def _members_at(forge: Forge, acks: Sequence[Known]) -> dict[UserId, Permission]:
-    """Who is a member after these commits, as far as the adversary's node can say."""
+def _resolution_at(forge: Forge, acks: Sequence[Known]) -> Resolution:
+    """What holds after these commits, as far as the adversary's node can say."""
     replica = forge.person.replica
     with replica.membership_lock:
         membership = replica.membership(forge.person.repo().repo_id)
         known = tuple(sorted(one.commit_id for one in acks if one.commit_id in membership.operations))
-        before = membership.at(known) if len(known) == len(acks) and known else membership.now()
-        return dict(before.members())
+        return membership.at(known) if len(known) == len(acks) and known else membership.now()
 
 
 def _keys_at(forge: Forge, acks: Sequence[Known]) -> list[GivenEpoch]:

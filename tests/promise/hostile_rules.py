@@ -42,6 +42,7 @@ from tests.promise.actions import FOREVER
 from tests.promise.forging import NOW_MS, Forge, Known
 from tests.promise.hostile_epochs import make_init
 from verifier.epoch_commits import epoch_statement
+from verifier.resolution import Resolution
 from verifier.tangle_kinds import GROUP
 
 _WORDS: Final = Post("forged")
@@ -150,6 +151,12 @@ class _Ground:
     def members(self) -> dict[UserId, Permission]:
         """Who is a member."""
         return dict(self.forge.person.replica.members(self.forge.person.repo()))
+
+    def resolution(self) -> Resolution:
+        """What holds of all that is here."""
+        replica = self.forge.person.replica
+        with replica.membership_lock:
+            return replica.membership(self.forge.root_facts.repo_id).now()
 
     def stranger(self) -> UserId:
         """A key of nobody."""
@@ -280,7 +287,8 @@ def _hand(wrong: str) -> Callable[[_Ground], None]:
         sealer, users = Sealer.of_epoch(epoch.key, repo_id), sorted(on.members())
         if wrong == "stranger":
             users = sorted((*users, on.stranger()))
-        boxes = [HandedBox(user, sealer.seal(user), None) for user in users]
+        before = on.resolution()
+        boxes = [HandedBox(user, sealer.seal(user, before.prekey_of(user)), None) for user in users]
         mark, writers_mark = states.mark, states.writers_mark
         match wrong:
             case "box":
@@ -292,7 +300,9 @@ def _hand(wrong: str) -> Callable[[_Ground], None]:
                 writers_mark = Sealer.of_writers(WritersSecret(rng.randbytes(32)), repo_id).mark
             case "writers' box":
                 reader = rng.choice([user for user in users if on.members()[user] < Permission.WRITE])
-                boxes = [HandedBox(reader, sealer.seal(reader), rng.randbytes(BOX_SIZE))]
+                boxes = [
+                    HandedBox(reader, sealer.seal(reader, before.prekey_of(reader)), rng.randbytes(BOX_SIZE))
+                ]
             case "twice":
                 boxes.append(boxes[-1])
         on.act(EpochHand(epoch.epoch_id, mark, writers_mark, tuple(boxes)), gives=[epoch.epoch_id])

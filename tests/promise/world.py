@@ -20,6 +20,7 @@ from storage.repos.repos import Branch
 from tests.promise.draw import RELAY, History, Step
 from tests.promise.meetings import hand_over, meet
 from tests.promise.people import Person
+from tests.promise.theft import Theft
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,7 @@ class World:
     views: dict[str, list[View]] = field(default_factory=dict)
     given: dict[str, set[EpochId]] = field(default_factory=dict)
     """Epochs whose keys somebody was given by links."""
+    thefts: list[Theft] = field(default_factory=list)
     leaks: list[Leak] = field(default_factory=list)
     forged: dict[CommitId, str] = field(default_factory=dict)
     """Commits that adversaries have forged, and what each is."""
