@@ -207,6 +207,7 @@ class Operations:
         self._published_in: dict[EpochId, list[Operation]] = {}
         self._hands_of: dict[EpochId, list[Operation]] = {}
         self._prekeys_of: dict[UserId, list[Operation]] = {}
+        self._prekeys_beside: dict[CommitId, tuple[Operation, ...]] = {}
         self._approvals_of: dict[CommitId, list[Operation]] = {}
         self._proposed_removals: dict[UserId, list[Operation]] = {}
         self.quorums: list[Operation] = []
@@ -297,14 +298,22 @@ class Operations:
             case EpochHand():
                 self._hands_of.setdefault(made.body.epoch, []).append(made)
             case Prekey():
-                self.prekeys.append(made)
-                self._prekeys_of.setdefault(made.author, []).append(made)
+                self._add_prekey(made)
             case Adopt():
                 self.adoptions.append(made)
                 for commit_id in made.body.commits:
                     self._adoptions_of.setdefault(commit_id, []).append(made)
             case _:
                 pass
+
+    def _add_prekey(self, made: Operation) -> None:
+        stated = self._prekeys_of.setdefault(made.author, [])
+        others: Sequence[Operation] = stated
+        if stated and self.precedes(stated[-1], made):
+            others = self._prekeys_beside[stated[-1].commit_id]  # what the last follows, this follows too
+        self._prekeys_beside[made.commit_id] = tuple(one for one in others if not self.precedes(one, made))
+        self.prekeys.append(made)
+        stated.append(made)
 
     def shared(self, name: Name) -> Name:
         """Return the one copy of the id of a user or an epoch: each commit brings its own."""
@@ -413,6 +422,10 @@ class Operations:
     def prekeys_of(self, user: UserId) -> Sequence[Operation]:
         """Return what states prekeys of this user."""
         return self._prekeys_of.get(user, ())
+
+    def prekeys_beside(self, prekey: Operation) -> Sequence[Operation]:
+        """Return the statements of the same user that were added before one and are not in its past: nearly always none."""
+        return self._prekeys_beside[prekey.commit_id]
 
     def linked_branches(self) -> Iterable[BranchId]:
         """Return the branches that are followed by themselves by somebody: those that a branch link was stated for."""

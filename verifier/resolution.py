@@ -204,14 +204,16 @@ class Resolution:
     def prekey_of(self, user: UserId) -> AgreementKey | None:
         """Return the prekey to which boxes of a user go; None where they go to the user's own key.
 
-        It is the one that follows all others of the user: of several beside one another none is. Costs as `prekeys_of`.
+        It is the one that follows all others of the user: of several beside one another none is. Costs O(the user's prekeys
+        that are not in this set, and those beside the newest).
         """
-        stated = self.prekeys_of(user)
-        if not stated or not all(self._operations.precedes(one, stated[-1]) for one in stated[:-1]):
+        newest = next(
+            (one for one in reversed(self._operations.prekeys_of(user)) if self.is_within(one)), None
+        )
+        if newest is None or any(map(self.is_within, self._operations.prekeys_beside(newest))):
             return None
-        newest = stated[-1].body
-        assert isinstance(newest, Prekey), "a prekey is stated by such a body"
-        return newest.key
+        assert isinstance(newest.body, Prekey), "a prekey is stated by such a body"
+        return newest.body.key
 
     def epoch_tips(self) -> tuple[Operation, ...]:
         """Return what starts the epochs that count and that none that counts follows, by id.
