@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+import structlog
 import trio
 from msgspec import structs
 from trio.abc import ReceiveStream, SendStream
@@ -127,6 +128,7 @@ async def _join(alice: Node, bob: Node, link: InvitationLink) -> dict[str, tuple
 
 def main() -> None:
     """Print the figures."""
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     root_count, post_count, excluded = (
         int(sys.argv[place]) if len(sys.argv) > place else usual
         for place, usual in ((1, 1000), (2, 10_000), (3, 0))
