@@ -34,7 +34,6 @@ TEXT_SUFFIXES: Final = {".py", ".md", ".toml", ".sh", ".html", ".js", ".css", ".
 FENCED: Final = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 LINK: Final = re.compile(r"\[[^\]]*\]\(\s*<?([^)\s>]+)")
 
-DECISIONS: Final = ROOT / "docs" / "decisions"
 DECISION_LINE_COUNT_MAX: Final = 40
 # A record says what was decided, against what, and what follows; where a reader needs it, the question comes first.
 DECISION_FORM: Final = re.compile(

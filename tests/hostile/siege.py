@@ -42,7 +42,6 @@ from tests.support.relays import PLENTY
 PLACES: Final = 16
 """Connections that a victim accepts here: as many as are needed to take all of them quickly."""
 CHAIN_LENGTH: Final = 110
-ROOT_CHAIN_LENGTH: Final = 20
 _SECONDS_MAX: Final = 20.0
 """Virtual seconds that an honest commit may take."""
 _TICK_SECONDS: Final = 0.001

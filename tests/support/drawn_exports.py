@@ -1,7 +1,6 @@
 """Random exports, in which much is forged, contradictory or absent."""
 
 from dataclasses import replace
-from itertools import pairwise, permutations
 from pathlib import Path
 from typing import Any, Final
 
@@ -181,76 +180,3 @@ def write(folder: Path, told: list[dict[str, Any]]) -> list[Path]:
         write_export(folder / str(number), one["rows"], **{name: one[name] for name in one if name != "rows"})
         for number, one in enumerate(told)
     ]
-
-
-@st.composite
-def growing(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Parts, voids and tables for `write_export`: exports of one node, one after the other.
-
-    Commits come late, parts are merged or begun anew, voids change, and at times a commit is told twice.
-    """
-    rows = draw(_rows_of_all_kinds())
-    return _grow(draw, _as_they_come(draw, rows, draw(_BRANCH_ORDERS)), draw(st.integers(2, 3)))
-
-
-@st.composite
-def growing_together(draw: st.DrawFn) -> list[list[dict[str, Any]]]:
-    """The same of two nodes that have much in common: for each analysis an export of each.
-
-    At times one says otherwise what the other says too: another branch, or another rank.
-    """
-    rows = draw(_rows_of_all_kinds())
-    steps, branches = draw(st.integers(2, 3)), draw(_BRANCH_ORDERS)
-    nodes = []
-    for number in range(2):
-        own = [row for row in _as_they_come(draw, rows, branches) if draw(st.integers(0, 3))] or rows[:1]
-        if number and draw(st.integers(0, 3)) == 0:
-            place = draw(st.integers(0, len(own) - 1))
-            other = {"branch": draw(st.sampled_from("xyz"))} if draw(st.booleans()) else {"rank": 9}
-            own[place] = replace(own[place], **other)
-        nodes.append(_grow(draw, own, steps))
-    return [list(step) for step in zip(*nodes, strict=True)]
-
-
-@st.composite
-def _rows_of_all_kinds(draw: st.DrawFn) -> list[Row]:
-    rows, _ = draw(histories())
-    rows = [
-        replace(
-            row,
-            repo="x",
-            kind=draw(st.sampled_from(["post", "checkpoint", *_OPERATIONS])),
-            feed=draw(st.integers(-1, 3)),
-        )
-        for row in rows
-    ]
-    if draw(st.integers(0, 9)) == 0:
-        rows.append(replace(draw(st.sampled_from(rows)), branch=draw(st.sampled_from("xyz"))))
-    return rows
-
-
-_BRANCH_ORDERS: Final = st.sampled_from(["", *map("".join, permutations("xyz"))])
-
-
-def _as_they_come(draw: st.DrawFn, rows: list[Row], branches: str) -> list[Row]:
-    """Rows in any order, or branch by branch: then the last ones are news of few branches."""
-    return sorted(draw(st.permutations(rows)), key=lambda row: branches.find(row.branch))
-
-
-def _grow(draw: st.DrawFn, rows: list[Row], steps: int) -> list[dict[str, Any]]:
-    """Exports of one node, one after the other, which end at some of these rows."""
-    names = st.sampled_from([row.name for row in rows])
-    ends = sorted(draw(st.lists(st.integers(0, len(rows)), min_size=steps, max_size=steps)))
-    told: list[dict[str, Any]] = []
-    for number, end in enumerate(ends):
-        starts = [0, *draw(st.sampled_from([ends[:number], ends[:number][:1], []]))]
-        is_again = draw(st.booleans())
-        again = told[-1] if told and is_again else None
-        told.append(
-            {
-                "parts": [rows[start:stop] for start, stop in pairwise([*starts, end]) if start < stop],
-                "voids": again["voids"] if again else draw(st.lists(names, unique=True, max_size=2)),
-                "tables": again["tables"] if again else draw(tables(rows)),
-            }
-        )
-    return told

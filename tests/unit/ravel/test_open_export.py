@@ -19,7 +19,6 @@ from ravel.exports.schema import SCHEMA_VERSION, TABLES
 from tests.support.exports import Row, change_manifest, id_of, write_export
 
 ROOT = Path(__file__).parents[3]
-GOLDEN = ROOT / "tests" / "unit" / "analytics" / "reading" / "golden"
 ROWS = [Row("a", received=1), Row("b", ("a",), source="ann"), Row("c", ("a", "b"), "other")]
 
 

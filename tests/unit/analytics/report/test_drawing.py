@@ -9,8 +9,6 @@ from analytics.report.pictures import spread_labels, time_locator
 from ravel.exports.schema import text_id
 from tests.support.exports import id_of
 
-SVG = ElementTree.Element
-
 
 def drawn(
     name: str, rank: int, *acks: str, author: str = "ada", void: bool = False, checkpoint: bool = False

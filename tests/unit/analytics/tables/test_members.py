@@ -21,7 +21,6 @@ from tests.support.exports import DAY_MS, T0_MS, Row, change_manifest, id_of, na
 pytestmark = pytest.mark.slow
 
 REPO = "repo"  # its root branch has the same id
-_COLUMNS = ("member", "permission", "epoch", "reason", "sealed_to")
 
 
 @dataclass(frozen=True)

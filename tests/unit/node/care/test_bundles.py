@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
@@ -26,8 +26,6 @@ from storage.topics import carrying
 from storage.topics.carrying import find_last, find_received_before
 from storage.topics.publishing import load_publications
 from tests.support.nodes import Node, ids, members_of, open_nodes, renewing_of, share
-
-_START: Final = 1_700_000_000_000
 
 
 async def bundle_of(node: Node, since: int | None = None, branches: Sequence[str] | None = None) -> bytes:

@@ -19,7 +19,7 @@ from protocol.crypto.keys import UserSeed
 from protocol.crypto.signing import key_pair
 from protocol.formats.block import Block
 from protocol.formats.body import Body, Grant, Permission, Remove
-from protocol.formats.epochs import EpochHand, EpochInit
+from protocol.formats.epochs import EpochHand
 from protocol.ids import CommitId, EpochId, UserId
 from storage.repos.epochs import Epoch
 from storage.repos.repos import Branch, Repo, add_repo
@@ -217,10 +217,3 @@ def open_people(folder: Path, *names: str, begin: Begin | None = None) -> Iterat
     finally:
         for one in people:
             one.replica.close()
-
-
-def init_of(person: Person, epoch: EpochId) -> EpochInit:
-    """Return the body that started an epoch."""
-    body = next(one.body for one in person.epochs if one.started_epoch == epoch)
-    assert isinstance(body, EpochInit)
-    return body
