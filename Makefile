@@ -54,7 +54,7 @@ demo: setup java ## Run the main job: two nodes, a git history, a merge, Spark (
 test: setup java ## Run the quick tests, in some four minutes (JOBS=2 at a time; ARGS='...': more arguments for pytest)
 	@$(PYTEST) $(if $(APART),$(addprefix --ignore=,$(PURE))) $(ARGS)
 
-test-rest: setup java ## Run what `make test` leaves out: PostgreSQL, the demo, networks, kills, the wheel, S3, 200 examples
+test-rest: setup java ## Run what `make test` leaves out: PostgreSQL, the demo, networks, kills, the wheel, S3, 100 examples
 	@$(PYTEST) --tier rest $(ARGS)
 
 test-all: setup java ## Run all tests: the quick ones, then the rest, in twenty minutes

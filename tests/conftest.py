@@ -13,7 +13,7 @@
 - A name says the rule that is tested; a new test has been seen to fail.
 
 Two tiers. `make test` runs the *quick* one: all but what is marked `extended`, 6 examples of each property. `make test-all`
-also runs the *rest*: what is marked `extended`, storage with rows in a real PostgreSQL, and 200 examples of each property.
+also runs the *rest*: what is marked `extended`, storage with rows in a real PostgreSQL, and 100 examples of each property.
 `make test ARGS=--hypothesis-profile=deep` is a long search with examples that differ from run to run.
 
 `tests/unit` mirrors the packages, `tests/property` holds what is true of all inputs, `tests/vectors` pins bytes.
@@ -66,7 +66,7 @@ _COMPILED = ("test_edit_streams", "test_study")
 
 # No deadline per example: how long one takes says more about the machine than about the code.
 settings.register_profile("quick", max_examples=6, deadline=None, derandomize=True)
-settings.register_profile("rest", max_examples=200, deadline=None, derandomize=True)
+settings.register_profile("rest", max_examples=100, deadline=None, derandomize=True)
 settings.register_profile("deep", max_examples=2000, deadline=None)
 
 

@@ -113,7 +113,12 @@ def _shown(replica: Replica, branch: Branch) -> list[dict[str, object]]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)  # whole stores, written and filled again and again
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+# Each example fills stores.
+@settings(
+    max_examples=min(40, settings().max_examples),
+    suppress_health_check=[HealthCheck.too_slow],
+    deadline=None,
+)
 @given(
     story=steps,
     checkpoint=st.integers(-6, 11),
