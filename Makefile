@@ -114,7 +114,7 @@ verdicts: setup ## Have two judges written apart agree on COUNT=20000 random his
 	@$(VENV)/python -m tests.verdicts --count $(COUNT) --seed $(VERDICTS_SEED) --js --orders 1 --product 60
 
 proof: setup ## Check the proofs and the model of members, epochs and order with Coq (twenty minutes; MUTANTS=1: the table of changed rules)
-	@. .ci/packages.sh && { command -v coqc >/dev/null || install_package coq; }
+	@command -v coqc >/dev/null || bash -c '. .ci/packages.sh && install_package coq'
 	$(VENV)/python -m tests.proof --processes $(JOBS) --seed $(SEED) $(if $(MUTANTS),--mutants)
 
 fuzz: $(FUZZER)/.ready ## Feed every decoder what a coverage-guided fuzzer finds (SECONDS=120, TARGETS='body config')
