@@ -31,15 +31,17 @@ QUICK: Final = (
 )
 """Bounds of the tests: some seconds."""
 FULL: Final = (
-    Check(("circles", "4"), "d"),
-    Check(("eager", "4"), "e"),
-    Check(("epochs", "2"), "b, g"),
     Check(("safe", "3", "0"), "a, c"),
-    Check(("safe", "1", "2"), "a, c"),
     Check(("safe", "2", "1"), "a, c"),
+    Check(("safe", "1", "2"), "a, c"),
+    Check(("safe-large", "2", "0"), "a, c"),
     Check(("safe-large", "1", "1"), "a, c"),
     Check(("safe-quorum", "1", "1"), "a, c"),
     Check(("undo", "1"), "c"),
+    Check(("circles", "4"), "d"),
+    Check(("eager", "4"), "e"),
+    Check(("hostile", "2"), "b, g"),
+    Check(("epochs", "2"), "b, g"),
 )
 """Bounds of `make proof`."""
 

@@ -98,6 +98,7 @@ let print_epochs k every =
     if !seen mod every = 0 then (say whole; say (tend 12 whole));
     true
   in
+  List.iter (fun whole -> say whole; say (tend 12 whole)) epoch_cases;
   ignore (List.fold_left (fun found start -> explore true k print start found) (0, None) epoch_starts)
 
 let report name (count, bad) =
