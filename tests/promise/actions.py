@@ -216,12 +216,15 @@ async def adopt(world: World, person: Person, args: tuple[int | str, ...]) -> No
 
 
 async def quorum(world: World, person: Person, args: tuple[int | str, ...]) -> None:
-    """Name a quorum."""
-    number = int(args[0])
+    """Name a quorum: of people who all decide on removals, or of some members by a number."""
+    number, *names = args
     members = sorted(person.replica.members(person.repo()))
-    signers = members[: 1 + number % 3]
-    threshold = 1 + number // 3 % len(signers)
-    await person.quorums.name("", [id_text(one) for one in signers], threshold, removals=number % 4 != 0)
+    signers = [_user(world, name) for name in names]
+    threshold, removals = len(signers), True
+    if not signers:
+        signers = [id_text(one) for one in members[: 1 + int(number) % 3]]
+        threshold, removals = 1 + int(number) // 3 % len(signers), int(number) % 4 != 0
+    await person.quorums.name("", signers, threshold, removals=removals)
 
 
 async def propose(world: World, person: Person, args: tuple[int | str, ...]) -> None:

@@ -132,6 +132,7 @@ async def check_promise(world: World) -> None:
     _check_secrecy(world)
     _check_healing(world)
     _check_writers(world)
+    _check_writers_may(world, members)
 
 
 def _check_checkpoints(world: World, members: list[Person]) -> None:
@@ -271,6 +272,19 @@ def _check_writers(world: World) -> None:
             if reader.user in _find_known_holders(author, written.epoch_id, known, of_writers=True):
                 detail = f"{reader.name}, who may read, has the writers' secret by which {written.text!r} was published"
                 raise Broken("nobody_demoted_writes", detail)
+
+
+def _check_writers_may(world: World, members: list[Person]) -> None:
+    """Who may write has the writers' secret, unless an adversary may have given a false one (E10)."""
+    honest = {one.user for name, one in world.people.items() if world.is_honest(name)}
+    for one in members:
+        epoch, held = one.epoch(), one.replica.members(one.repo())[one.user]
+        with one.replica.membership_lock:
+            operations = one.replica.membership(one.repo().repo_id).operations
+            started = [it for it in operations.epochs if it.started_epoch == epoch.epoch_id]
+            givers = {it.author for it in (*started, *operations.hands_of(epoch.epoch_id))}
+        if held >= Permission.WRITE and epoch.writers_seed is None and givers <= honest:
+            raise Broken("writers_have_secrets", f"{one.name} lacks that of the epoch in use")
 
 
 async def check_duties(world: World) -> None:

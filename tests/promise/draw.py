@@ -143,7 +143,7 @@ _FORGE_AT: Final = 6
 
 _QUARRELS: Final = (
     *("circle", "circle", "two circles", "renewals", "branches", "back", "to and fro", "let in", "let in"),
-    "revoked",
+    *("revoked", "quorum", "quorum"),
 )
 """What several do at once."""
 
@@ -212,6 +212,7 @@ class Drawing:
     def __init__(self, history: History) -> None:
         self._rng = rng = Random(f"steps {history.seed}")
         self._names = list(history.names)
+        self._hostile = history.hostile
         self._groups: list[list[str]] = [self._names]
         self._meets = rng.choice((0.1, 0.2, 0.3, 0.45))
         """How often people meet: histories with few meetings have more side by side."""
@@ -304,6 +305,8 @@ class Drawing:
                 for one in others:
                     plan += [Step(one, "join", (-1,)), Step(one, "meet", (some[0], 12))]
                 plan.append(Step(some[1], "revoke", (-1,)))
+            case "quorum":
+                plan = self._draw_quorum(held, admins)
             case _:
                 plan = [
                     Step(one, rng.choice(("demote", "grant")), (other, rng.choice(LEVELS[:4])))
@@ -311,6 +314,34 @@ class Drawing:
                     for one in some
                 ]
         return [*plan, *(Step(one, "write", (self._number(),)) for one in (*some, *others))]
+
+    def _draw_quorum(self, held: Mapping[str, int], admins: Sequence[str]) -> list[Step]:
+        """Draw what a quorum decides, and an exclusion of a signer by an owner who does not know of it.
+
+        The quorum may be named again meanwhile, and what it decided undone and done again without it.
+        """
+        rng = self._rng
+        owner = next((name for name in admins if held[name] == Permission.OWNER), None)
+        admin = next((name for name in admins if name not in (owner, *self._hostile)), None)
+        rest = [name for name in held if name not in (owner, admin, *self._hostile) and held[name]]
+        if owner is None or admin is None or len(rest) < 2:
+            return []
+        target, *others = rng.sample(rest, min(len(rest), 3))
+        signers = (admin, *others)
+        told = Step(admin, "gather", (*rest, 7))
+        plan = [Step(owner, "grant", (admin, "owner")), Step(owner, "meet", (admin, 7)), told]
+        if rng.random() < 0.7:
+            plan.append(Step(owner, "exclude", (others[0],)))
+        if rng.random() < 0.3:
+            plan += [Step(admin, "quorum", (0, *rest)), told]
+        plan += [Step(admin, "quorum", (0, *signers)), Step(admin, "propose", (target, ""))]
+        plan += [Step(admin, "checkpoint", (self._number(),)), told]
+        plan += [Step(one, "approve", (number,)) for one in (*rest, admin) for number in (0, 1)]
+        exclude = Step(admin, "exclude", (target,))
+        plan += [told, exclude]
+        if rng.random() < 0.3:
+            plan += [Step(admin, "grant", (target, "write")), exclude]
+        return plan
 
     def _number(self) -> int:
         return self._rng.randrange(1 << 20)

@@ -143,7 +143,7 @@ async def let_last_join(world: World) -> Person | None:
 
 
 async def write_once_more(world: World) -> None:
-    """Have each honest member who may write do so."""
+    """Have each honest member who may write do so, and an admin let a reader write."""
     held = world.best_view()
     for person in world.members():
         if held[person.user] >= Permission.WRITE and world.rng.random() < 0.7:
@@ -152,3 +152,7 @@ async def write_once_more(world: World) -> None:
                 world.write(person, branch)
             except ServiceError as error:
                 raise Broken("goes_on", f"{person.name} cannot write: {error.code} {error.message}") from None
+    readers = [one for one in world.members() if held[one.user] == Permission.READ]
+    admins = [one for one in world.members() if held[one.user] >= Permission.ADMIN]
+    if readers and admins:
+        await actions.grant(world, admins[0], (readers[-1].name, "write"))
