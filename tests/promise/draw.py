@@ -143,7 +143,7 @@ _FORGE_AT: Final = 6
 
 _QUARRELS: Final = (
     *("circle", "circle", "two circles", "renewals", "branches", "back", "to and fro", "let in", "let in"),
-    *("revoked", "quorum", "quorum"),
+    *("revoked", "revoked", "quorum", "quorum"),
 )
 """What several do at once."""
 
