@@ -21,7 +21,7 @@ SECONDS_MAX: Final = 300
 QUESTIONS: Final = {
     "Rules": ("circles 3", "undo 0", "safe 1 1", "safe-quorum 1 1"),
     "Epochs": ("hostile 0", "hostile 1", "epochs 2"),
-    "Eager": ("eager 3",),
+    "Eager": ("eager 3", "eager 4"),
 }
 """What the model is asked first, by the file that was changed."""
 HISTORIES: Final = 3000
