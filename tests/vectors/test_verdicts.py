@@ -3,6 +3,7 @@
 import gzip
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -55,6 +56,21 @@ def test_snapshots_of_memberships_are_those_of_their_version(tmp_path: Path) -> 
 @pytest.mark.extended
 def test_a_replica_comes_to_all_verdicts_in_two_orders_of_arrival(tmp_path: Path) -> None:
     assert list(differing_in_replica(_load(), tmp_path)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.extended
+@pytest.mark.parametrize("seed", [1, 7])  # of 7: what leads to an end comes after what stands behind it
+def test_what_an_exclusion_names_depends_on_no_order_of_arrival(tmp_path: Path, seed: int) -> None:
+    """Ends of feeds and forks come before and after each other: what they name is looked at as each comes."""
+    rng = Random(seed)
+    shuffled = [
+        {**one, "publications": rng.sample(one["publications"], len(one["publications"]))}
+        for one in _load()
+        if "whose ends name" in one["name"]
+    ]
+    assert len(shuffled) >= 18
+    assert list(differing_in_replica(shuffled, tmp_path)) == []
 
 
 @pytest.mark.slow
