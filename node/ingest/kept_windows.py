@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 from node.ingest.publication_parsing import Opened
 from node.ingest.replica import Replica
-from node.ingest.vouchers import Vouched, Vouchers, is_believed
+from node.ingest.vouchers import Vouched, Vouchers, has_its_topics, is_believed
 from protocol.crypto.keys import EpochKey
 from protocol.formats.links import NewestPosts
-from protocol.ids import CommitId, EpochId, Mark, UserId
+from protocol.ids import CommitId, EpochId, Mark, TopicKey, UserId
 from protocol.limits.peers import (
     WINDOW_KEPT_AUTHOR_SHARE,
     WINDOW_KEPT_COUNT_MAX,
@@ -135,7 +135,9 @@ class KeptWindows:
         with self._replica.database.read() as connection:
             last = find_last_rejection(connection, root.num)  # it changes no branch's row
         vouched = self.vouchers.find(branch.repo_num)
-        if vouched is not None and vouched.states.branch != branch.branch_id:
+        if vouched is not None and (
+            vouched.states.branch != branch.branch_id or not has_its_topics(vouched, branch.repo_num, tables)
+        ):
             vouched = None
         state = version, branch.commit_count, root.commit_count, last, vouched
         if kept.found is not None and kept.found[0] == state:
@@ -149,7 +151,16 @@ class KeptWindows:
             named = {one for kept_one in commits for one in _named_by(kept_one)}
             named.update(() if vouched is None else vouched.states.heads)
             lookup = _Lookup(load_facts(connection, named), load_rejected(connection, sorted(named)))
-            left = [one for one in commits if not lookup.knows(one.commit_id)]
+            promised = set[TopicKey]() if vouched is None else {*vouched.topics.values()}
+            left = [
+                one
+                for one in commits
+                if not lookup.knows(one.commit_id)
+                and (
+                    one.opened.publication.topic in tables.by_topic
+                    or one.opened.publication.topic in promised
+                )
+            ]
             persons, user = self._replica.persons(repo_id), self._replica.own_feeds.user
             own = {} if user is None else _devices_of(persons, user)
             liars = kept.liars | _find_liars(commits, lookup.rejected) | _find_false(vouched, lookup.rejected)

@@ -14,11 +14,12 @@ from typing import Final, NamedTuple
 from sqlalchemy import Connection
 
 from node.ingest.replica import Replica
+from node.ingest.tables import Tables
 from protocol.codec import DecodeError
 from protocol.crypto.signing import BadSignature
 from protocol.formats.links import NewestPosts, decode_kept_link, find_kept_ask
 from protocol.formats.proofs import verify_voucher
-from protocol.ids import CommitId, RepoId, TopicKey, root_branch
+from protocol.ids import CommitId, EpochId, RepoId, TopicKey, root_branch
 from storage.commits.pending import load_rejected
 from storage.repos.epochs import Epoch, Topic
 from verifier.membership import Membership
@@ -33,7 +34,15 @@ class Vouched(NamedTuple):
     """Newest posts, as the link of an invitation states them, signed by whom it names."""
 
     invitation: CommitId
+    epoch: EpochId
     states: NewestPosts
+
+    @property
+    def topics(self) -> dict[EpochId, TopicKey]:
+        """Writers' topics of epochs, as the link names them."""
+        earlier = self.states.earlier
+        named = {} if earlier is None else {earlier.epoch.epoch: earlier.topic}
+        return {**named, self.epoch: self.states.topic}
 
 
 class Vouchers:
@@ -70,8 +79,9 @@ class Vouchers:
         """Return the topics that links name and that are not known by the repo's own word yet. Costs O(links)."""
         tables, found = self._replica.tables, list[Topic]()
         for num in tables.invited:
-            vouched, epoch = self.find(num), tables.epochs.get(tables.repos[num].epoch_num)
-            if vouched is None or epoch is None:
+            vouched = self.find(num)
+            epoch = None if vouched is None else tables.find_epoch(num, vouched.epoch)
+            if vouched is None or epoch is None or not has_its_topics(vouched, num, tables):
                 continue
             named, earlier = [(vouched.states.topic, epoch)], vouched.states.earlier
             if earlier is not None:
@@ -101,7 +111,13 @@ def find_vouched(repo_id: RepoId, kept_link: bytes) -> Vouched | None:
         verify_voucher(repo_id, link.invitation, link.voucher)
     except (DecodeError, BadSignature):
         return None
-    return Vouched(link.invitation, link.voucher.states)
+    return Vouched(link.invitation, link.epoch, link.voucher.states)
+
+
+def has_its_topics(vouched: Vouched, repo_num: int, tables: Tables) -> bool:
+    """Return True unless an epoch is known to have another writers' topic than the link says: who reads can make one up."""
+    known = ((tables.find_epoch(repo_num, epoch_id), topic) for epoch_id, topic in vouched.topics.items())
+    return all(epoch is None or epoch.writers_topic in (None, topic) for epoch, topic in known)
 
 
 def is_believed(vouched: Vouched, membership: Membership) -> bool:

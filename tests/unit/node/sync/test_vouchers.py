@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,13 +22,14 @@ from node.sync.session_queries import Load
 from node.sync.topic_work import TopicWork
 from node.timelines.timelines import Timelines
 from protocol.codec import encode
-from protocol.crypto.keys import UserSeed
+from protocol.crypto.hashing import writers_topic_seed
+from protocol.crypto.keys import UserSeed, WritersSecret
 from protocol.crypto.signing import key_pair, sign
 from protocol.formats.body import Grant, Permission, Remove
 from protocol.formats.links import InvitationLink, NewestPosts, Voucher
 from protocol.formats.proofs import voucher_digest
 from protocol.formats.text import id_text
-from protocol.ids import BranchId, Signature
+from protocol.ids import BranchId, Signature, TopicKey
 from protocol.limits.formats import LINK_HEAD_COUNT_MAX
 from protocol.session.outputs import LoadWindow
 from ravel.types.repos import StandingPart
@@ -226,7 +228,7 @@ async def test_the_word_of_who_was_removed_or_did_not_make_the_invitation_is_not
         def look(seed: UserSeed) -> tuple[int, int]:
             said = _state(link, seed, rank=100, heads=(post.commit_id,)).voucher
             assert said is not None
-            windows.vouchers._found[alice.repo().num] = Vouched(link.invitation, said.states)
+            windows.vouchers._found[alice.repo().num] = Vouched(link.invitation, link.epoch, said.states)
             found = windows.find(branch.num)
             assert found is not None
             assert (found.vouched is not None) == bool(found.listed)
@@ -257,6 +259,35 @@ async def test_a_branch_that_a_link_alone_names_is_gone_when_the_join_is_over(
         assert {one.name for one in bob.replica.branches.values()} == {"root", "main"}
 
 
+async def test_posts_on_a_topic_that_only_a_link_calls_the_writers_leave_when_the_epoch_names_another(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """Who reads has all that a link needs but the writers' secret, and makes one up with a topic of its own."""
+    with fail_after(120), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        repo, branch = alice.create_repo()
+        for number in range(_POSTS):
+            alice.write(branch, str(number))
+        secret, epoch, mallory = WritersSecret(b"w" * 32), alice.epoch(), UserSeed(b"m" * 32)
+        seed = writers_topic_seed(secret, repo.repo_id, epoch.keys.mark)
+        own = replace(epoch, writers_secret=secret, writers_topic=TopicKey(key_pair(seed)[0]))
+        target = aim(branch.facts, branch.num, own)
+        post = _forge(target, key_pair(mallory), repo.init_id, 100)
+        never = structs.replace(_invite(alice), invitation=post.commit_id)
+        link = _state(never, mallory, topic=target.topic, rank=100, heads=(post.commit_id,))
+        await bob.joiner.begin(link)
+        windows = bob.hub.windows
+        (topic,) = windows.vouchers.promised()
+        windows.keep(bob.branch().num, topic, open_batch(topic, [post.encoded]).opened)
+        shown = _shown(bob)
+        assert shown is not None
+        assert [one.commit_id for one in shown.listed] == [post.commit_id]
+        async with connected(bob, alice):
+            await wait_all_tasks_blocked()
+        assert ids(bob) == ids(alice)
+        assert _shown(bob) is None
+        assert windows.vouchers.promised() == [], "it is announced to nobody more"
+
+
 def test_nothing_is_taken_of_a_voucher_that_its_maker_has_not_signed_for_this_invitation(
     tmp_path: Path,
 ) -> None:
@@ -266,7 +297,7 @@ def test_nothing_is_taken_of_a_voucher_that_its_maker_has_not_signed_for_this_in
             alice.write(branch, str(number))
         link = _invite(alice)
         assert link.voucher is not None
-        assert find_vouched(repo.repo_id, encode(link)) == (link.invitation, link.voucher.states)
+        assert find_vouched(repo.repo_id, encode(link)) == (link.invitation, link.epoch, link.voucher.states)
         other = structs.replace(link.voucher, signature=Signature(b"s" * 64))
         for wrong in (
             structs.replace(link, voucher=other),
