@@ -30,10 +30,10 @@ _CHECKS_BETWEEN: Final = 10
 class _Budget:
     """Introductions of one topic: how many may be sent and taken now, and what was told."""
 
-    def __init__(self) -> None:
+    def __init__(self, told: set[PeerAddress]) -> None:
         self.sendable = INTRODUCTIONS_SENT_AT_ONCE_MAX
         self.takeable = INTRODUCTIONS_TAKEN_AT_ONCE_MAX
-        self.told: set[PeerAddress] = set()
+        self.told = told
         self.is_behind = False  # there was more to tell than could be told
 
 
@@ -44,8 +44,9 @@ class Introducing:
         self._takes_part = takes_part
         self._peer_takes_part = False
         self._budgets: dict[TopicKey, _Budget] = {}  # by topic, the one that has had it longest first
-        self._waiting: deque[TopicKey] = deque()  # topics without a budget, which get one in their turn
-        self._others = _Budget()  # what is taken on all of these together
+        # Topics without a budget, which get one in their turn, and what was told on them: it is not told again.
+        self._waiting: deque[tuple[TopicKey, set[PeerAddress]]] = deque()
+        self._others = _Budget(set())  # what is taken on all of these together
         self._checks = 0
 
     def peer_takes_part(self) -> None:
@@ -61,9 +62,9 @@ class Introducing:
         if not self._may_introduce(progress):
             return []
         if len(self._budgets) >= INTRODUCED_TOPIC_COUNT_MAX:
-            self._waiting.append(progress.topic)
+            self._waiting.append((progress.topic, set()))
             return []
-        self._budgets[progress.topic] = _Budget()
+        self._budgets[progress.topic] = _Budget(set())
         return [FindPeers(progress.topic)]
 
     def _may_introduce(self, progress: TopicProgress) -> bool:
@@ -79,9 +80,9 @@ class Introducing:
         if is_time:
             for _ in range(min(len(self._waiting), len(self._budgets))):
                 longest = next(iter(self._budgets))
-                del self._budgets[longest]
-                self._waiting.append(longest)
-                self._budgets[self._waiting.popleft()] = _Budget()
+                self._waiting.append((longest, self._budgets.pop(longest).told))
+                topic, told = self._waiting.popleft()
+                self._budgets[topic] = _Budget(told)
         return [FindPeers(topic) for topic, budget in self._budgets.items() if budget.is_behind or is_time]
 
     def introduce(self, progress: TopicProgress, event: PeersFound) -> list[Output]:

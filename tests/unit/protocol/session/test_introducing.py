@@ -159,6 +159,21 @@ def test_topics_beyond_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {topic: asked.count(topic) for topic in topics} == dict.fromkeys(topics, 2)
 
 
+def test_who_was_introduced_in_one_turn_is_not_in_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two that are idle would else tell each other of thousands of topics again and again."""
+    monkeypatch.setattr("protocol.session.introducing.INTRODUCED_TOPIC_COUNT_MAX", 1)
+    session = _introducing()
+    _join(session, TopicKey(b"o" * 32))
+    said = [
+        output
+        for _ in range(60)
+        for wanted in session.handle(CheckDue())
+        if isinstance(wanted, FindPeers)
+        for output in session.handle(PeersFound(wanted.topic, (BOB,)))
+    ]
+    assert [output.message.peers for output in said if isinstance(output, Send)] == [(BOB,), (BOB,)]
+
+
 def test_a_peer_may_introduce_on_topics_that_have_no_turn_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both sides join the same topics in orders of their own. What it says there is bounded, too."""
     monkeypatch.setattr("protocol.session.introducing.INTRODUCED_TOPIC_COUNT_MAX", 1)
