@@ -12,6 +12,7 @@ from typing import Final
 
 import structlog
 import trio
+from msgspec import structs
 
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
@@ -186,6 +187,9 @@ class Joiner:
         With a `person`, the repo is the one of that person's devices, and the user becomes one.
         """
         self.refused.pop(link.repo, None)
+        here = self._hub.replica.tables.of_id.get(link.repo)
+        if here is not None and here.has_members and here.invitation is None:
+            link = structs.replace(link, voucher=None)  # of what is here, the link says nothing
         kept_link = encode(link if person is None else DeviceLink(person, encode(link)))
         return await self._begin(link, kept_link)
 

@@ -288,6 +288,27 @@ async def test_posts_on_a_topic_that_only_a_link_calls_the_writers_leave_when_th
         assert windows.vouchers.promised() == [], "it is announced to nobody more"
 
 
+async def test_a_link_of_a_repo_that_is_here_states_nothing_of_its_posts(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """Any writer could else have a member shown posts of authors that it made up, as whoever's word it likes."""
+    with fail_after(120), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await share(alice, bob)
+        for number in range(_POSTS):
+            alice.write(alice.branch(), str(number))
+        await together(alice, bob)
+        target = aim(alice.branch().facts, alice.branch().num, alice.epoch())
+        post = _forge(target, key_pair(UserSeed(b"o" * 32)), alice.repo().init_id, 100)
+        never = structs.replace(_invite(alice), invitation=post.commit_id)
+        link = _state(never, UserSeed(b"m" * 32), rank=100, heads=(post.commit_id,))
+        await bob.joiner.begin(link)
+        windows, topic = bob.hub.windows, bob.replica.by_topic[target.topic]
+        windows.keep(bob.branch().num, topic, open_batch(topic, [post.encoded]).opened)
+        shown = _shown(bob)
+        assert shown is not None
+        assert (shown.listed, shown.waiting) == ((), 1)
+
+
 def test_nothing_is_taken_of_a_voucher_that_its_maker_has_not_signed_for_this_invitation(
     tmp_path: Path,
 ) -> None:
