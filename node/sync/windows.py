@@ -130,8 +130,10 @@ class WindowPort:
 
     def _is_promised(self, topic: TopicKey) -> bool:
         """Return True of a topic that only a link names so far; ask for the posts that the link states, the first time."""
+        if topic in self._hub.replica.by_topic:
+            return False
         promised = self._hub.windows.vouchers.find_promised(topic)
-        if promised is None or topic in self._hub.replica.by_topic:
+        if promised is None:
             return False
         if topic not in self._promised and self._conversation.knows(WINDOWS):
             self._conversation.start(self._ask_vouched, promised)

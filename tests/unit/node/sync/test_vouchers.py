@@ -288,6 +288,21 @@ async def test_posts_on_a_topic_that_only_a_link_calls_the_writers_leave_when_th
         assert windows.vouchers.promised() == [], "it is announced to nobody more"
 
 
+async def test_links_are_not_looked_through_for_each_topic_that_is_joined(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thousands may be joined at once, while many links wait."""
+    with fail_after(120), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await share(alice, bob)
+        alice.write(alice.branch(), "news")
+        looked_for: list[TopicKey] = []
+        monkeypatch.setattr(
+            "node.ingest.vouchers.Vouchers.find_promised", lambda _, topic: looked_for.append(topic)
+        )
+        await together(alice, bob)
+        assert (ids(bob), looked_for) == (ids(alice), [])
+
+
 async def test_a_link_of_a_repo_that_is_here_states_nothing_of_its_posts(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
