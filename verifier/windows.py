@@ -28,6 +28,7 @@ from protocol.formats.content import Compaction
 from protocol.ids import CommitId, EpochId, Mark, UserId, root_branch
 from verifier.facts import BranchFacts, CommitFacts, CommitLookup, TopicFacts
 from verifier.membership import Membership
+from verifier.refusal import CommitRefused
 from verifier.tangle_kinds import GROUP
 from verifier.verify import Accepted, Misplaced, Rejected, SignedCommit, judge
 from verifier.void_rules import find_void
@@ -96,6 +97,8 @@ def confirm(
     membership: Membership,
     witnesses: Container[UserId],
     vouched: Collection[CommitId] = (),
+    *,
+    has_past: bool = False,
 ) -> Standing:
     """Find what of a window is confirmed. Costs O(window and its acks), and what judging it asks of the membership.
 
@@ -106,6 +109,7 @@ def confirm(
         membership: Grown by all root branch commits that are accepted here.
         witnesses: Users who are believed where they say `whole`.
         vouched: Heads of the branch that a believed link names.
+        has_past: Whether commits of the branch are accepted here. Then all that the link's maker had of the root branch is.
     """
     by_rank = sorted(window, key=lambda one: (one.signed.commit.rank, one.signed.commit.commit_id))
     beside = {one.signed.commit.commit_id: _facts_of(one.signed, branch) for one in by_rank}
@@ -157,23 +161,38 @@ def confirm(
             standing.waiting.append(commit_id)
             continue
         standing.confirmed.append(commit_id)
-        # A commit whose place is not here is not void by the word of the link: its maker's node does not count void ones.
-        is_listed = commit_id in by_word
+        # A commit whose place is not here is not void by the word of the link, which names no void heads.
+        is_listed = commit_id in by_word and not has_past
         if commit_id in usable:
-            is_listed = _counts(one.signed, usable[commit_id], membership)
+            may_write = commit_id not in by_word or _may_write(one.signed, usable[commit_id], membership)
+            is_listed = may_write and _counts(one.signed, usable[commit_id], membership)
         (standing.listed if is_listed else standing.waiting).append(commit_id)
     standing.by_word = by_word
     return standing
+
+
+def _may_write(signed: SignedCommit, facts: CommitFacts, membership: Membership) -> bool:
+    """Return True if the author held at a commit's place what it needs. A witness has looked, and no rule may so far."""
+    try:
+        membership.authorise_content(facts.author, facts.seen, _needs(signed))
+    except CommitRefused:
+        return False
+    return True
+
+
+def _needs(signed: SignedCommit) -> Permission:
+    return Permission.MANAGE if isinstance(signed.body, Compaction) else Permission.WRITE
 
 
 def _counts(signed: SignedCommit, facts: CommitFacts, membership: Membership) -> bool:
     """Return True if a commit is not void, whichever removals name it. Of a checkpoint that is not looked at."""
     if isinstance(signed.body, Checkpoint):
         return False
-    needs = Permission.MANAGE if isinstance(signed.body, Compaction) else Permission.WRITE
     commit_id, branch = signed.commit.commit_id, facts.branch_id
     author, seen = facts.author, facts.seen
-    return find_void(membership, commit_id, branch, author, seen, lambda _: False, needs=needs) is None
+    return (
+        find_void(membership, commit_id, branch, author, seen, lambda _: False, needs=_needs(signed)) is None
+    )
 
 
 def _facts_of(signed: SignedCommit, branch: BranchFacts) -> CommitFacts:

@@ -175,6 +175,7 @@ class KeptWindows:
                 membership,
                 find_witnesses(membership, own) - liars,
                 () if vouched is None else vouched.states.heads,
+                has_past=branch.commit_count > 0,
             )
         shown = _show(left, standing, branch.commit_count, vouched)
         with self._lock:

@@ -34,6 +34,7 @@ from protocol.limits.formats import LINK_HEAD_COUNT_MAX
 from protocol.session.outputs import LoadWindow
 from ravel.types.repos import StandingPart
 from tests.support.builders import give, timeline
+from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, ids, open_nodes, share, together
 from tests.support.relays import open_relay
@@ -220,8 +221,9 @@ async def test_the_word_of_who_was_removed_or_did_not_make_the_invitation_is_not
         link = _invite(bob)
         await together(alice, bob)
         target = aim(branch.facts, branch.num, alice.epoch())
-        mallory = UserSeed(b"m" * 32)
-        post = _forge(target, key_pair(mallory), alice.repo().init_id, 100)
+        mallory, eve = UserSeed(b"m" * 32), key_pair(UserSeed(b"e" * 32))
+        granted, _ = alice.author.write(root, Grant(eve[0], Permission.WRITE))
+        post = _forge(target, eve, alice.repo().init_id, 100, None, (granted.commit_id,))
         windows, topic = alice.hub.windows, alice.replica.by_topic[target.topic]
         windows.keep(branch.num, topic, open_batch(topic, [post.encoded]).opened)
 
@@ -286,6 +288,36 @@ async def test_posts_on_a_topic_that_only_a_link_calls_the_writers_leave_when_th
         assert ids(bob) == ids(alice)
         assert _shown(bob) is None
         assert windows.vouchers.promised() == [], "it is announced to nobody more"
+
+
+async def test_posts_of_nobody_that_a_link_names_leave_when_the_past_comes(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """A writer may make up authors and an invitation, which never comes: nothing shows who did not make that."""
+    with fail_after(120), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        repo, branch = alice.create_repo()
+        for number in range(_POSTS):
+            alice.write(branch, str(number))
+        target, made_up = aim(branch.facts, branch.num, alice.epoch()), as_commit_id(b"u" * 32)
+        forged = [
+            _forge(target, key_pair(UserSeed(b"o" * 32)), repo.init_id, 100, None, seen)
+            for seen in ((made_up,), (repo.init_id,))
+        ]
+        never = structs.replace(_invite(alice), invitation=made_up)
+        heads = tuple(one.commit_id for one in forged)
+        await bob.joiner.begin(_state(never, UserSeed(b"m" * 32), rank=100, heads=heads))
+        (topic,) = bob.hub.windows.vouchers.promised()
+        items = [one.encoded for one in forged]
+        bob.hub.windows.keep(bob.branch().num, topic, open_batch(topic, items).opened)
+        shown = _shown(bob)
+        assert shown is not None
+        assert len(shown.listed) == 2
+        async with connected(bob, alice):
+            await wait_all_tasks_blocked()
+        assert ids(bob) == ids(alice)
+        shown = _shown(bob)
+        assert shown is not None
+        assert (shown.listed, shown.waiting) == ((), 2)
 
 
 async def test_links_are_not_looked_through_for_each_topic_that_is_joined(
