@@ -51,7 +51,7 @@ class Standing:
     listed: list[CommitId] = field(default_factory=list)
     """Of these, those that are not void, whatever their past is."""
     by_word: set[CommitId] = field(default_factory=set)
-    """Of the confirmed ones, those that nothing confirms but a link."""
+    """Of the confirmed ones, those that a link alone confirms, or lists."""
     waiting: list[CommitId] = field(default_factory=list)
     rejected: dict[CommitId, Rejected] = field(default_factory=dict)
     misplaced: list[CommitId] = field(default_factory=list)
@@ -146,7 +146,8 @@ def confirm(
     honest = [commit_id for commit_id, author in believed.items() if author not in liars]
     fallen = known.rejected.keys() | set(standing.misplaced)
     confirmed = _with_past(honest, beside, fallen)
-    by_word = _with_past(vouched, beside, fallen) - confirmed
+    named = _with_past(vouched, beside, fallen)
+    by_word = named - confirmed
     for one in by_rank:
         commit_id = one.signed.commit.commit_id
         if commit_id in fallen:
@@ -161,11 +162,12 @@ def confirm(
             standing.waiting.append(commit_id)
             continue
         standing.confirmed.append(commit_id)
-        # A commit whose place is not here is not void by the word of the link, which names no void heads.
-        is_listed = commit_id in by_word and not has_past
         if commit_id in usable:
             may_write = commit_id not in by_word or _may_write(one.signed, usable[commit_id], membership)
             is_listed = may_write and _counts(one.signed, usable[commit_id], membership)
+        elif is_listed := commit_id in named and not has_past:
+            # Also of a witness's: without its place, that it is not void is the word of the link, which names no void heads.
+            by_word.add(commit_id)
         (standing.listed if is_listed else standing.waiting).append(commit_id)
     standing.by_word = by_word
     return standing

@@ -177,6 +177,31 @@ async def test_a_join_ends_soon_after_posts_can_be_read(
                 assert len(shown.listed) == _WINDOW
 
 
+async def test_posts_stay_while_the_root_branch_comes(tmp_path: Path, autojump_clock: MockClock) -> None:
+    """Its first commit says that their author is an owner, a witness; the places on which they stand come later."""
+    with fail_after(120), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        _, branch = alice.create_repo()
+        for number in range(_POSTS):
+            alice.write(branch, str(number))
+        link, seen = _invite(alice), dict[int, tuple[int, bool]]()
+        await bob.joiner.begin(link)
+
+        async def look() -> None:
+            while True:
+                count = bob.hub.changes.count
+                tables, shown = bob.replica.read_tables(), _shown(bob)
+                if shown is not None and not ids(bob):
+                    seen[tables.roots[link.repo].commit_count] = len(shown.listed), shown.vouched is not None
+                await bob.hub.changes.wait(count)
+
+        async with trio.open_nursery() as nursery, connected(bob, alice):
+            nursery.start_soon(look)
+            await wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+        assert {count for count, _ in seen.values()} == {_WINDOW}
+        assert [seen[0][1], seen[1][1], seen[max(seen)][1]] == [True, True, False], "by whose word"
+
+
 async def test_posts_leave_when_the_link_turns_out_to_name_a_rejected_one_and_its_maker_is_named(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
