@@ -99,6 +99,7 @@ def confirm(
     vouched: Collection[CommitId] = (),
     *,
     has_past: bool = False,
+    has_invitation: bool = True,
 ) -> Standing:
     """Find what of a window is confirmed. Costs O(window and its acks), and what judging it asks of the membership.
 
@@ -110,6 +111,8 @@ def confirm(
         witnesses: Users who are believed where they say `whole`.
         vouched: Heads of the branch that a believed link names.
         has_past: Whether commits of the branch are accepted here. Then all that the link's maker had of the root branch is.
+        has_invitation: Whether the link's invitation is here, and so all removals that its maker knew. Else what stands on
+            the heads waits.
     """
     by_rank = sorted(window, key=lambda one: (one.signed.commit.rank, one.signed.commit.commit_id))
     beside = {one.signed.commit.commit_id: _facts_of(one.signed, branch) for one in by_rank}
@@ -156,7 +159,11 @@ def confirm(
         if commit_id in passing and all(ack in confirmed for ack in acks):
             confirmed.add(commit_id)
             by_word.discard(commit_id)
-        elif commit_id in passing and all(ack in confirmed or ack in by_word for ack in acks):
+        elif (
+            has_invitation
+            and commit_id in passing
+            and all(ack in confirmed or ack in by_word for ack in acks)
+        ):
             by_word.add(commit_id)
         if commit_id not in confirmed and commit_id not in by_word:
             standing.waiting.append(commit_id)

@@ -176,6 +176,7 @@ class KeptWindows:
                 find_witnesses(membership, own) - liars,
                 () if vouched is None else vouched.states.heads,
                 has_past=branch.commit_count > 0,
+                has_invitation=vouched is not None and vouched.invitation in membership.operations,
             )
         shown = _show(left, standing, branch.commit_count, vouched)
         with self._lock:

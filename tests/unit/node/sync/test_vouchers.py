@@ -29,7 +29,7 @@ from protocol.formats.body import Grant, Permission, Remove
 from protocol.formats.links import InvitationLink, NewestPosts, Voucher
 from protocol.formats.proofs import voucher_digest
 from protocol.formats.text import id_text
-from protocol.ids import BranchId, Signature, TopicKey
+from protocol.ids import BranchId, CommitId, Signature, TopicKey
 from protocol.limits.formats import LINK_HEAD_COUNT_MAX
 from protocol.session.outputs import LoadWindow
 from ravel.types.repos import StandingPart
@@ -252,10 +252,10 @@ async def test_the_word_of_who_was_removed_or_did_not_make_the_invitation_is_not
         windows, topic = alice.hub.windows, alice.replica.by_topic[target.topic]
         windows.keep(branch.num, topic, open_batch(topic, [post.encoded]).opened)
 
-        def look(seed: UserSeed) -> tuple[int, int]:
+        def look(seed: UserSeed, invitation: CommitId = link.invitation) -> tuple[int, int]:
             said = _state(link, seed, rank=100, heads=(post.commit_id,)).voucher
             assert said is not None
-            windows.vouchers._found[alice.repo().num] = Vouched(link.invitation, link.epoch, said.states)
+            windows.vouchers._found[alice.repo().num] = Vouched(invitation, link.epoch, said.states)
             found = windows.find(branch.num)
             assert found is not None
             assert (found.vouched is not None) == bool(found.listed)
@@ -263,8 +263,14 @@ async def test_the_word_of_who_was_removed_or_did_not_make_the_invitation_is_not
 
         assert look(bob.user_seed) == (1, 0)
         assert look(mallory) == (0, 1)
+        above = _forge(target, eve, alice.repo().init_id, 101, (post.commit_id,), (granted.commit_id,))
+        windows.keep(branch.num, topic, open_batch(topic, [above.encoded]).opened)
+        assert look(bob.user_seed) == (2, 0)
+        assert look(bob.user_seed, above.commit_id) == (1, 1), (
+            "who wrote it may be removed before the link was made"
+        )
         alice.hub.announce(alice.author.write(root, Remove(bob.author.user, None, ()))[1])
-        assert look(bob.user_seed) == (0, 1)
+        assert look(bob.user_seed) == (0, 2)
 
 
 @pytest.mark.parametrize("is_replaced", [False, True])
