@@ -113,7 +113,7 @@ verdicts: setup ## Have two judges written apart agree on COUNT=20000 random his
 	@echo "seed $(VERDICTS_SEED)"
 	@$(VENV)/python -m tests.verdicts --count $(COUNT) --seed $(VERDICTS_SEED) --js --orders 1 --product 60
 
-proof: setup ## Check the proofs and the model of members, epochs and order with Coq (twenty minutes; MUTANTS=1: the table of changed rules)
+proof: setup ## Check the proofs and the model of members, epochs and order with Coq (three minutes; MUTANTS=1: the table of changed rules)
 	@command -v coqc >/dev/null || bash -c '. .ci/packages.sh && install_package coq'
 	$(VENV)/python -m tests.proof --processes $(JOBS) --seed $(SEED) $(if $(MUTANTS),--mutants)
 

@@ -1,4 +1,4 @@
-"""This user's prekeys in each repo (M16): states fresh ones, and forgets the private halves that no box needs any more.
+"""Prekeys of this user in each repo (M16): states fresh ones, and forgets the private halves that no box needs any more.
 
 The private half is stored in the transaction that stores the statement: there is no box without a key for it.
 """
