@@ -323,6 +323,9 @@ Definition forks_merge (H : list entry) : bool :=
   match in_use W with
   | None => false                                                            (* one epoch is written in *)
   | Some t =>
+      every (fun u => (level W u <? WRITE) |||                     (* who may write can, after all that is there *)
+                      match admit_in W (length W) (ident_of (length W)) u (Act WRITE) (num t) with Some _ => true | None => false end)
+            people &&&
       every (fun u => (level W u =? 0) |||
                       (let keys := keys_of true W u in
                        has (num t) keys &&& every (opened_with keys) W)) people  (* every member opens all *)
