@@ -191,16 +191,19 @@ def writers_box(secret, repo, user, prekey=None):
 
 @lru_cache(65536)
 def _shared(seed, mark):
-    private = bindings.crypto_sign_ed25519_sk_to_curve25519(pair(seed)[1])
+    return _shared_of(bindings.crypto_sign_ed25519_sk_to_curve25519(pair(seed)[1]), mark)
+
+
+def _shared_of(private, mark):
     try:
         return bindings.crypto_scalarmult(private, mark)
     except (CryptoError, RuntimeError):
         return None
 
 
-def open_box(seed, mark, boxed):
-    """Take the secret out of a box with the user's own private key; None by a mark of small order."""
-    shared = _shared(seed, mark)
+def open_box(seed, mark, boxed, private=None):
+    """Take the secret out of a box with the private half of a prekey, else of the user's own key; None by a small mark."""
+    shared = _shared(seed, mark) if private is None else _shared_of(private, mark)
     if shared is None or shared == ZEROS:
         return None
     return mix(boxed, _pad(shared, mark, public(seed)))

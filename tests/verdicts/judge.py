@@ -20,6 +20,7 @@ class Opener:
         self.repo = bytes.fromhex(history["repo"])
         self.init = bytes.fromhex(history["init"])
         self.seed = bytes.fromhex(history["user_seed"])
+        self.prekeys = [bytes.fromhex(one) for one in history.get("prekeys", ())]
         self.link = [tuple(map(bytes.fromhex, pair)) for pair in history["keys"]]
         self.data = [base64.b64decode(text) for text in history["publications"]]
         self.user = crypto.public(self.seed)
@@ -237,7 +238,8 @@ class Node:
 
     def unboxed(self, mark, boxes):
         """The keys that this user takes out of boxes and that give a mark."""
-        keys = [crypto.open_box(self.opener.seed, mark, box) for box in boxes]
+        private = [None, *self.opener.prekeys]
+        keys = [crypto.open_box(self.opener.seed, mark, box, one) for box in boxes for one in private]
         return [key for key in keys if key and crypto.mark_of(key, self.repo) == mark]
 
     def dropped(self):
