@@ -1,7 +1,8 @@
-"""Rules for commits that start, open or hand over epochs (M9 to M11, E2), judged by who holds the keys they are about.
+"""Rules for commits that start, open or hand over epochs, or state prekeys (M9 to M11, M16, E2).
 
-The rules stand in membership-rules.md. Whether an epoch opens all that its commit follows (E4) is asked of
-every commit, and stands in `verifier.verify`.
+The rules stand in membership-rules.md. Who holds the key of an epoch judges what starts or hands it over. Whether an epoch
+opens all that its commit follows (E4) is asked of every commit, and stands in `verifier.verify`. A member's boxes go to its
+newest prekey: who copied the home before that was drawn opens nothing that is sealed after it.
 """
 
 from collections.abc import Iterable
@@ -9,7 +10,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-from protocol.crypto.boxes import BOX_SIZE, Sealer, epoch_mark
+from protocol.crypto.boxes import BOX_SIZE, Sealer, epoch_mark, is_prekey
 from protocol.crypto.keys import EpochKey
 from protocol.formats.body import Permission
 from protocol.formats.epochs import (
@@ -17,13 +18,15 @@ from protocol.formats.epochs import (
     EpochInit,
     EpochOpen,
     EpochStatement,
+    Prekey,
     StartParts,
     open_keys,
     open_topic,
 )
 from protocol.ids import EpochId, Mark, RepoId, UserId
+from protocol.limits.formats import PREKEYS_UNUSED_MAX
 from verifier.epochs import Epochs, describe_epoch
-from verifier.operations import EpochStart, Operation
+from verifier.operations import EpochStart, Operation, Operations
 from verifier.refusal import CommitRefused
 from verifier.resolution import Resolution
 
@@ -149,3 +152,22 @@ def _find(epochs: Epochs, before: Resolution, epoch: EpochId, rule: str) -> Oper
 def _check_order(named: Iterable[EpochId | UserId], rule: str) -> None:
     if any(later <= earlier for earlier, later in pairwise(named)):
         raise CommitRefused("bad_epoch", f"{rule}: not in order, or named twice")
+
+
+def check_prekey(
+    operations: Operations, author: UserId, body: Prekey, before: Resolution, epochs: Iterable[Operation]
+) -> None:
+    """Raise CommitRefused unless a user may state this prekey after `before`, which has these `epochs` (M16).
+
+    Costs O(prekeys of the user), and O(epochs) for each of them that no epoch knows.
+    """
+    if not is_prekey(body.key):
+        raise CommitRefused("bad_prekey", "M16: a key of small order")
+    latest = sorted(epochs, key=lambda one: -one.num)
+    unused = [
+        one
+        for one in before.prekeys_of(author)
+        if not any(operations.precedes(one, epoch) for epoch in latest)
+    ]
+    if len(unused) >= PREKEYS_UNUSED_MAX:
+        raise CommitRefused("bad_prekey", "M16: too many since the last epoch")

@@ -75,13 +75,12 @@ from protocol.formats.profiles import Profile
 from protocol.formats.proofs import verify_certificate, verify_invitation_proof
 from protocol.ids import BranchId, CommitId, Digest, EpochId, RepoId, UserId, branch_begun_by, root_branch
 from verifier.devices import is_signed
-from verifier.epoch_commits import check_hand, check_init, check_open, check_statement
+from verifier.epoch_commits import check_hand, check_init, check_open, check_prekey, check_statement
 from verifier.epochs import Epochs
 from verifier.lobbies import LobbyStatements
 from verifier.member_checkpoints import CheckpointStatements, StatementTooLarge, digest_members
 from verifier.offers import OfferStatements
 from verifier.operations import NO_RIGHTS, Demands, EpochStart, Operation, Operations, Right
-from verifier.prekeys import check_prekey
 from verifier.profiles import ProfileStatements
 from verifier.quorums import authorise_checkpoint, check_approval, check_quorum
 from verifier.refusal import CommitRefused, require_permission
