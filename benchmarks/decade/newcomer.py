@@ -68,7 +68,7 @@ def _watch(newcomer: Peer, repo: str, wanted: int, proxy: "_Proxy", began: float
     count = 0
     while count < wanted:
         assert time.perf_counter() < began + WAITED_SECONDS, f"{count} of {wanted} commits came"
-        # What a client can ask is how many are there.
+        # What a client can ask is how many are there. A look costs the daemon time: see the two pauses.
         time.sleep(_SYNC_POLL_SECONDS if looks else _POLL_SECONDS)
         count = _count_posts(newcomer, repo)
         now = time.perf_counter()

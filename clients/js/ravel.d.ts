@@ -2657,7 +2657,7 @@ export class Ravel {
   listDocuments(values: { branch: string; kind?: string; prefix?: string; offset?: number; limit?: number }, options?: RequestOptions): Promise<DocumentList>;
   /** Give a document a title. Its name stays. */
   renameDocument(values: { branch: string } & DocumentTitleRequest, options?: RequestOptions): Promise<DocumentTitle>;
-  /** Leave a document out of the list until somebody writes to it. */
+  /** Hide a document from the list until somebody writes to it. */
   removeDocument(values: { branch: string } & DocumentRemovalRequest, options?: RequestOptions): Promise<DocumentRemoval>;
   // Sets, dicts and texts
   /** Show a window of a branch's set. */
@@ -2737,7 +2737,7 @@ export class Ravel {
   banPeer(values: { peer: string }, options?: RequestOptions): Promise<PeerBan>;
   /** Let a banned peer connect again. */
   unbanPeer(values: { peer: string }, options?: RequestOptions): Promise<PeerBan>;
-  /** Show what this relay keeps, for whom, what it refuses, and when it will be full. */
+  /** Show the accounts that this relay keeps data for, its refusals, and when it will be full. */
   showRelay(values?: {}, options?: RequestOptions): Promise<RelayStatus>;
   /** List the topics that this node keeps for others, and the room that they take. */
   listRelayedTopics(values?: {}, options?: RequestOptions): Promise<RelayedTopicList>;

@@ -134,7 +134,7 @@ class SyncState:
 def wait_in_sync(api: "Client", repo: str, timeout: float | None) -> SyncState:
     """Look at a repo until a peer holds the same, and show progress. Raises ServiceError `incomplete`.
 
-    Without a `timeout` it ends early where nobody is there to sync with, and no topics take turns either.
+    Without a `timeout` it ends early if no peer is there to sync with and no topic waits for its turn.
     """
     begun = time.monotonic()
     hopeless_from, said, is_moving, waiting = begun, "", False, 0

@@ -65,7 +65,7 @@ class ListedDocuments:
         return {"branch": written.branch, "commits": written.commits, "title": title}
 
     async def remove(self, branch: str, kind: str, name: str) -> DocumentRemoval:
-        """Leave a document out of the list until somebody writes to it. Nothing of it is lost."""
+        """Hide a document from the list until somebody writes to it. Nothing of it is lost."""
         _check_kind(kind)
         written = await self._documents.edit(SET, branch, {document_key(kind, name): ""}, REMOVED)
         return {"branch": written.branch, "commits": written.commits}

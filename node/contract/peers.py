@@ -121,7 +121,7 @@ SHOW_RELAY: Final = Endpoint(
     method="GET",
     path="/relay",
     scopes=NODE,
-    summary="Show what this relay keeps, for whom, what it refuses, and when it will be full.",
+    summary="Show the accounts that this relay keeps data for, its refusals, and when it will be full.",
     answer=RelayStatus,
     errors=("bad_config",),
 )

@@ -74,7 +74,7 @@ class ShownWindow:
     earlier: int
     """Commits before them that are not here, at least."""
     vouched: NewestPosts | None
-    """What the link states by which some of them alone are confirmed."""
+    """Statement of the link that alone confirms some of them."""
 
 
 class KeptWindows:
@@ -83,7 +83,7 @@ class KeptWindows:
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
         self.vouchers = Vouchers(replica)
-        """Whose word posts rest on before the root branch is here."""
+        """Statement of the link on which posts rest before the root branch is here."""
         self._lock = threading.Lock()
         self._kept: dict[int, _Kept] = {}  # by number of the branch, the one longest without news first
 

@@ -39,7 +39,7 @@ class ClaimMemory:
     began: dict[tuple[EpochId, EpochKey], float] = field(default_factory=dict)
     """Since when a key is tried, in seconds of a clock that only goes forward."""
     givers: dict[tuple[EpochId, EpochKey], tuple[CommitId, ClaimKind]] = field(default_factory=dict)
-    """Which commit gave it, and its kind."""
+    """Commit that gave each key, and its kind."""
     left_out: dict[CommitId, ClaimKind] = field(default_factory=dict)
     """Commits that had more than there was room for, with their kinds; who had a turn last is last."""
     left_at: int = 0

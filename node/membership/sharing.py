@@ -64,7 +64,7 @@ from storage.repos.repos import Branch, Repo
 _ARRIVAL_TIMEOUT_SECONDS: Final = 30.0
 """How long a request waits for a repo's first commits; the node goes on without it."""
 _POSTS_SHOWN_SECONDS: Final = 1.0
-"""How much longer it waits for the membership once posts are shown that the link names: mostly that is here by then."""
+"""Seconds that it waits on for the membership once the posts that the link names are shown: mostly it is here by then."""
 _RELAY_SECONDS: Final = 3.0
 """How long a link waits for a relay that has just been added: it names those alone that have the repo."""
 _LOOK_SECONDS: Final = 0.1

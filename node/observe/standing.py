@@ -74,7 +74,7 @@ class _Seen:
     moving: set[int] = field(default_factory=set)
     """Of these, such with a transfer that goes on."""
     has_turns: bool = False
-    """Whether topics were seen to wait for their turn."""
+    """True if topics were seen to wait for their turn."""
 
 
 class Standings:

@@ -127,7 +127,7 @@ class RepoFacts:
     unread: int = 0  # commits of formats that this Ravel does not know
     damaged: int = 0  # commits whose content is damaged here
     vouched: StandingPart | None = None
-    """Whose word the newest posts are shown by, while their past is on its way."""
+    """Part that names the maker of the link, while the past of the newest posts is on its way."""
     false_voucher: str = ""
     """Name of who made the link, where it names posts that were rejected here."""
     false_signers: tuple[str, ...] = ()  # what the admins are called who signed other members than are here

@@ -36,7 +36,7 @@ TOPICS_SETTLING_MAX: Final = 1024
 TURNS_SECONDS: Final = 1.0
 """Seconds after which topics that differed are looked at again, while others wait for their room: else after 30."""
 FIRST_TURNS_SECONDS: Final = 5.0
-"""The same of a peer that has joined none: TOPIC_COUNT_MAX are announced each time, 98,304 before a stranger is left."""
+"""Seconds between turns for a peer that has joined none. It hears TOPIC_COUNT_MAX in each, 98,304 before it is left."""
 ANNOUNCED_AT_ONCE_MAX: Final = 16 * TOPIC_COUNT_MAX
 """Topics that it announces without a pause, 2 MB: a line that stalls for a minute delivers twelve turns together."""
 TOPICS_HEARD_MAX: Final = 2 * TOPIC_COUNT_MAX
@@ -563,7 +563,7 @@ message for each topic with files."""
 DEPOSIT_PAUSE_SECONDS: Final = 600.0
 """Seconds for which no files of a topic are offered to a relay that has refused one: quotas move slowly."""
 DEPOSIT_PAUSE_MAX_SECONDS: Final = 3600.0
-"""The same after several refusals in a row, to which it doubles, and of a file that is refused for what it is."""
+"""Seconds to which this pause doubles after refusals in a row, and the pause of a file refused for what it is."""
 FILES_PAUSED_MAX: Final = 4096
 """Files for which such pauses are remembered, the latest: 1 MB. What is forgotten is offered ten minutes later."""
 REFUSED_PAUSE_MIN_SECONDS: Final = 3600.0

@@ -19,7 +19,7 @@ class Announcements:
         self.by_blind: dict[BlindTopic, TopicProgress] = {}
         """Topics that have a place, by their names in messages."""
         self.by_key: dict[TopicKey, TopicProgress] = {}
-        """The same by their keys."""
+        """Topics that have a place, by their keys."""
         self._expected: dict[AnnouncedTopic, TopicProgress] = {}  # by how the peer would announce them
         self._put_by: dict[AnnouncedTopic, tuple[TopicFollowed, int]] = {}  # and when they were said
         self._said_count = 0

@@ -1,4 +1,4 @@
-"""What people of a small club meet on the page beside the first day: in each browser, what browsers may do otherwise.
+"""Journeys of a small club on the page after its first day. What browsers may do otherwise is played in each.
 
 With `RAVEL_SCREENSHOTS` naming a folder, each journey leaves pictures there: light, dark, and on a phone.
 """

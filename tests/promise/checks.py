@@ -275,7 +275,7 @@ def _check_writers(world: World) -> None:
 
 
 def _check_writers_may(world: World, members: list[Person]) -> None:
-    """Who may write has the writers' secret, unless an adversary may have given a false one (E10)."""
+    """Check that who may write has the writers' secret, unless an adversary may have given a false one (E10)."""
     honest = {one.user for name, one in world.people.items() if world.is_honest(name)}
     for one in members:
         epoch, held = one.epoch(), one.replica.members(one.repo())[one.user]

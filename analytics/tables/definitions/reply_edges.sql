@@ -1,4 +1,4 @@
--- Rows: author, author whom they answer, kind of tangle, repo and month
+-- Rows: author, answered author, kind of tangle, repo and month
 -- Edges of the graph of answers; its nodes are `reply_nodes`. networkx and Gephi read it as it is. For
 -- GraphFrames rename `source` to `src` and `target` to `dst`. Edits, deletions and operations on members are no answers.
 -- Of: tangles

@@ -69,7 +69,7 @@ def streamed(
     begin = cast("Callable[Concatenate[Any, P], AsyncEventStream]", method)
 
     @wraps(method)
-    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> "AsyncEventStream":  # noqa: ANN401  # as above
+    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> "AsyncEventStream":  # noqa: ANN401  # any AsyncCaller
         return begin(self, *args, **kwargs)
 
     shown = signature(method).replace(return_annotation="AsyncEventStream")

@@ -167,7 +167,7 @@ def _find_type(name: str) -> Any:  # noqa: ANN401  # types of answers have no ty
 
 
 @cache
-def _without_bounds(kind: Any) -> Any:  # noqa: ANN401  # as above
+def _without_bounds(kind: Any) -> Any:  # noqa: ANN401  # a type has no common type, for `Annotated` is no class
     """Return a type that takes any text, number and list: a newer node may allow more than this client's types say."""
     origin, inner = get_origin(kind), get_args(kind)
     if is_typeddict(kind):

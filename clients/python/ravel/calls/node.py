@@ -244,7 +244,7 @@ class NodeCalls(SyncCaller):
         return self._call(UNBAN_PEER, {"peer": peer})
 
     def show_relay(self) -> RelayStatus:
-        """Show what this relay keeps, for whom, what it refuses, and when it will be full."""
+        """Show the accounts that this relay keeps data for, its refusals, and when it will be full."""
         return self._call(SHOW_RELAY, {})
 
     def list_relayed_topics(self) -> RelayedTopicList:

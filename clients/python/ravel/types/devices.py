@@ -4,7 +4,7 @@ from typing import Annotated, TypedDict
 
 from ravel.types.values import HeldPermission, Id, LinkReach, UnixSeconds, means
 
-Advice = Annotated[str, means("What somebody has to do. Empty: nothing.")]
+Advice = Annotated[str, means("Action that a person must take. Empty: none.")]
 
 
 class DeviceRepo(TypedDict):

@@ -12,7 +12,7 @@ class MemberView(TypedDict):
 
     user: Id
     permission: HeldPermission
-    person: Annotated[Id, means("The user by whom the person is known whose device this is.")]
+    person: Annotated[Id, means("User id of the person who owns this device.")]
     name: PersonText
     stated_name: Annotated[str | None, means("What the member calls itself. Null: nothing.")]
     petname: Annotated[str | None, means("What this user calls the member or its person. Null: nothing.")]

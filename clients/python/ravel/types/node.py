@@ -74,7 +74,7 @@ class OwnAddressView(TypedDict):
             "network",
             "anywhere",
             "unknown",
-            description="From where it can be dialed. `unknown`: nobody from outside has come in yet.",
+            description="Networks from which peers can dial it. `unknown`: no outside peer has connected yet.",
         ),
     ]
     found_by: Annotated[

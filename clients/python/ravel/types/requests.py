@@ -31,7 +31,7 @@ AskStatus = Annotated[
     ),
 ]
 Code = Annotated[
-    str, means("Six words. Both sides see the same ones unless somebody asks in the name of another.")
+    str, means("Six words to compare. The two sides differ if somebody asks in the name of another.")
 ]
 
 

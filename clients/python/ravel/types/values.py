@@ -23,7 +23,7 @@ PersonText = Annotated[
         "beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing."
     ),
 ]
-"""What to show for a user."""
+"""Text to show for a user."""
 UnixSeconds = Annotated[int, means("Unix seconds.")]
 ByteCount = Annotated[int, means("Bytes.", ge=0)]
 Count = Annotated[int, Meta(ge=0)]
