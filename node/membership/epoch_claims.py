@@ -8,19 +8,28 @@ from bisect import bisect_left
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import islice
+from typing import Any, Final
 
 from protocol.crypto.keys import EpochKey
 from protocol.formats.commit import Commit
-from protocol.ids import CommitId, EpochId, Mark, UserId
+from protocol.ids import CommitId, EpochId, Mark, TopicKey, UserId
 from protocol.limits.peers import (
     CLAIM_TURN_SECONDS,
     CLAIMS_LOOKED_AT,
     EPOCHS_AWAITED_MAX,
     EPOCHS_CLAIMED_BY_MEMBER_MAX,
     EPOCHS_CLAIMED_BY_OTHERS_MAX,
+    PENDING_COUNT_MAX,
+    REJECTION_COUNT_MAX,
 )
 from storage.repos.epochs import Epoch
 from storage.repos.repos import Repo
+
+REMEMBERED_MAX: Final = 5 * PENDING_COUNT_MAX + REJECTION_COUNT_MAX
+"""Commits of one repo of which something is remembered, of each kind: as many as wait on five topics, and rejected ones that
+are kept. 130 bytes each, 8 MB at most; the store has 500 bytes or more of each. Beyond it the first are looked at again:
+0.2 ms each, whenever keys are taken."""
 
 
 class ClaimKind(IntEnum):
@@ -36,6 +45,14 @@ class ClaimKind(IntEnum):
 class ClaimMemory:
     """Memory of a repo's claims from one look to the next. After a restart all commits are looked at again."""
 
+    looked_at: dict[CommitId, None] = field(default_factory=dict)
+    """Commits that were not accepted, and say nothing new any more; who was looked at last is last."""
+    closed: dict[CommitId, TopicKey] = field(default_factory=dict)
+    """Of these, rejected ones of topics that were not followed then."""
+    opened: dict[CommitId, None] = field(default_factory=dict)
+    """Accepted commits of which this user's box for writers was opened."""
+    marks: dict[EpochId, Mark] = field(default_factory=dict)
+    """Marks as inits state them that wait, or have waited."""
     began: dict[tuple[EpochId, EpochKey], float] = field(default_factory=dict)
     """Since when a key is tried, in seconds of a clock that only goes forward."""
     givers: dict[tuple[EpochId, EpochKey], tuple[CommitId, ClaimKind]] = field(default_factory=dict)
@@ -49,6 +66,25 @@ class ClaimMemory:
         """Forget what is no claim any more."""
         self.began = {name: began for name, began in self.began.items() if name in names}
         self.givers = {name: giver for name, giver in self.givers.items() if name in names}
+
+    def forget_surplus(self) -> None:
+        """Forget the first of each kind beyond REMEMBERED_MAX, and the last of what was left out."""
+        kinds: tuple[dict[Any, Any], ...] = self.looked_at, self.closed, self.opened, self.marks
+        for kept in kinds:
+            for one in list(islice(kept, max(len(kept) - REMEMBERED_MAX, 0))):
+                del kept[one]
+        while len(self.left_out) > REMEMBERED_MAX:
+            self.looked_at.pop(self.left_out.popitem()[0], None)
+
+    def forget_looks(self) -> None:
+        """Look at all commits again."""
+        self.looked_at.clear()
+        self.closed.clear()
+        self.opened.clear()
+
+    def is_spent(self, commit_id: CommitId) -> bool:
+        """Return True if a commit gives nothing more, as far as it could be read."""
+        return commit_id in self.looked_at and commit_id not in self.left_out and commit_id not in self.closed
 
     def pop_left_out(self) -> list[CommitId]:
         """Take the first commits of each kind that are to be looked at again."""

@@ -12,7 +12,6 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Final
 
 import structlog
 
@@ -29,10 +28,9 @@ from protocol.formats.commit import Commit
 from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, EpochStatement, GivenEpoch, open_keys
 from protocol.formats.publication import decode_publication
 from protocol.formats.text import id_text
-from protocol.ids import CommitId, EpochId, Mark, RepoId, TopicKey, UserId, root_branch
+from protocol.ids import CommitId, EpochId, Mark, RepoId, UserId, root_branch
 from protocol.limits.peers import (
     BOXES_TRIED_MAX,
-    PENDING_COUNT_MAX,
 )
 from storage.commits.pending import load_pending
 from storage.commits.rejected_givers import (
@@ -51,9 +49,6 @@ from verifier.verify import key_mark
 
 log = structlog.get_logger()
 
-_REMEMBERED_MAX: Final = 2 * PENDING_COUNT_MAX
-"""Commits of which something is remembered, of each kind: some 100 bytes each. Beyond it they are looked at again."""
-
 
 class KeyTaker:
     """Takes up the keys and writers' secrets of one user. Not for two threads at a time."""
@@ -61,11 +56,7 @@ class KeyTaker:
     def __init__(self, replica: Replica, author: Author) -> None:
         self._replica = replica
         self._author = author
-        self._looked_at: set[CommitId] = set()  # commits that waited, and say nothing new any more
-        self._closed: dict[CommitId, TopicKey] = {}  # of these, rejected ones of topics not followed then
-        self._opened: set[CommitId] = set()  # accepted ones of which this user's box for writers was opened
         self._memories: dict[RepoId, ClaimMemory] = {}
-        self._marks: dict[RepoId, dict[EpochId, Mark]] = {}  # as inits state them that wait, or have waited
         self._boxes_tried: Counter[UserId | None] = (
             Counter()
         )  # in vain, by the member who made them; None: others
@@ -73,49 +64,46 @@ class KeyTaker:
     def take(self, repo: Repo, now: float = 0.0) -> bool:
         """Store the keys and secrets that are offered; whether any was new, so that more may be judged now.
 
-        `now` is in seconds of a clock that only goes forward. Costs O(what has come to wait since the last call). Raises
-        StorageError.
+        `now` is in seconds of a clock that only goes forward. Of the repo's commits that wait, or are kept though they were
+        rejected, each is read and opened once: O(those that are new). Their ids are listed each time: O(all of them). Beyond
+        REMEMBERED_MAX the surplus is read each time. What other repos have plays no part. Raises StorageError.
         """
-        if len(self._looked_at) > _REMEMBERED_MAX:
-            self._forget_looks()
-        if len(self._opened) > _REMEMBERED_MAX:
-            self._opened.clear()
-        for marks in self._marks.values():
-            while len(marks) > _REMEMBERED_MAX:
-                del marks[next(iter(marks))]
+        memory = self._remember(repo)
         try:
-            fresh, gone = self._find_given(repo, now)
-            fresh += self._find_writers_secrets(repo)
+            fresh, gone = self._find_given(repo, memory, now)
+            fresh += self._find_writers_secrets(repo, memory)
+            memory.forget_surplus()
             return bool(fresh or gone) and self.keep(repo, fresh, gone)
         except StorageError:  # nothing was stored of what was looked at
-            self._forget_looks()
-            self._opened.clear()
+            memory.forget_looks()
             raise
 
-    def _forget_looks(self) -> None:
-        self._looked_at.clear()
-        self._closed.clear()
+    def _remember(self, repo: Repo) -> ClaimMemory:
+        here = self._replica.tables.of_id
+        if len(self._memories) > len(here):
+            self._memories = {one: memory for one, memory in self._memories.items() if one in here}
+        return self._memories.setdefault(repo.repo_id, ClaimMemory())
 
     def wait(self, repo: Repo, now: float) -> float | None:
         """Return the seconds until keys are taken again though nothing changes."""
         memory = self._memories.get(repo.repo_id)
-        return None if memory is None or not memory.left_out else self._know(repo, now).wait()
+        return None if memory is None or not memory.left_out else self._know(repo, memory, now).wait()
 
-    def _find_given(self, repo: Repo, now: float) -> tuple[list[Epoch], list[Epoch]]:
+    def _find_given(self, repo: Repo, memory: ClaimMemory, now: float) -> tuple[list[Epoch], list[Epoch]]:
         """Find the keys that commits give which were not accepted, and claims that leave for others."""
         # First: it says which epochs' inits are here, so that fewer keys are claims.
-        memory = self._memories.setdefault(repo.repo_id, ClaimMemory())
         self._forget_givers(repo, memory)
-        waiting = self._read_waiting(repo)
+        waiting = self._read_waiting(repo, memory)
         if not waiting and not memory.left_out:
             return [], []
-        known = self._know(repo, now)
+        known = self._know(repo, memory, now)
         known.drop_false()
         if known.is_time_to_look_again():
             memory.left_at = known.count()
-            self._looked_at.difference_update(memory.pop_left_out())
-            waiting = self._read_waiting(repo)
-            known.marks |= self._marks[repo.repo_id]
+            for commit_id in memory.pop_left_out():
+                memory.looked_at.pop(commit_id, None)
+            waiting = self._read_waiting(repo, memory)
+            known.marks |= memory.marks
         fresh: list[Epoch] = []
         for giver in self._give_again(known, waiting):
             commit_id, kind = giver.commit.commit_id, known.kind_of(giver.commit)
@@ -124,12 +112,10 @@ class KeyTaker:
                 known.add(epoch)
                 fresh.append(epoch)
                 memory.givers[epoch.epoch_id, epoch.key] = commit_id, kind
-                self._looked_at.discard(CommitId(epoch.epoch_id))  # its init, which may say more now
-            self._looked_at.add(commit_id)
+                memory.looked_at.pop(CommitId(epoch.epoch_id), None)  # its init, which may say more now
+            memory.looked_at[commit_id] = None
             if known.is_full:
                 memory.left_out[commit_id] = kind
-        while len(memory.left_out) > _REMEMBERED_MAX:
-            self._looked_at.discard(memory.left_out.popitem()[0])  # looked at when it comes again
         if memory.left_out:
             memory.left_at = max(memory.left_at, known.count())
         return [one for one in fresh if one not in known.gone], [one for one in known.gone if one.num]
@@ -153,15 +139,13 @@ class KeyTaker:
             change.unreleased |= {id_key(key_mark(epoch.epoch_id)): False for epoch in fresh}
         return has_changed or any(num is not None for num in added)
 
-    def _know(self, repo: Repo, now: float) -> Claims:
+    def _know(self, repo: Repo, memory: ClaimMemory, now: float) -> Claims:
         replica = self._replica
         with replica.membership_lock:
             membership = replica.membership(repo.repo_id)
             marks = {one.started_epoch: epoch_statement(one).mark for one in membership.operations.epochs}
             members = list(membership.now().members())
-        seen = self._marks.setdefault(repo.repo_id, {})
-        memory = self._memories.setdefault(repo.repo_id, ClaimMemory())
-        known = Claims(repo, {*marks}, {**seen, **marks}, members, memory, now)
+        known = Claims(repo, {*marks}, {**memory.marks, **marks}, members, memory, now)
         here = replica.tables.epochs_in(repo.num)
         memory.forget_all_but({(one.epoch_id, one.key) for one in here})
         for one in here:
@@ -170,18 +154,18 @@ class KeyTaker:
 
     # --- commits that were not accepted ---
 
-    def _read_waiting(self, repo: Repo) -> dict[CommitId, DecodedCommit]:
+    def _read_waiting(self, repo: Repo, memory: ClaimMemory) -> dict[CommitId, DecodedCommit]:
         """Commits of the root branch that give keys and were not looked at; and note the marks that inits state."""
-        replica = self._replica
-        for commit_id in [one for one, topic in self._closed.items() if topic in replica.by_topic]:
-            del self._closed[commit_id]
-            self._looked_at.discard(commit_id)
+        replica, looked_at = self._replica, memory.looked_at
+        for commit_id in [one for one, topic in memory.closed.items() if topic in replica.by_topic]:
+            del memory.closed[commit_id]
+            looked_at.pop(commit_id, None)
         found = {
             commit_id: one
             for commit_id, one in replica.givers.find(repo.repo_id).items()
-            if commit_id not in self._looked_at
+            if commit_id not in looked_at
         }
-        root_num, known = replica.root_branch(repo).num, {*self._looked_at, *found}
+        root_num, known = replica.root_branch(repo).num, looked_at.keys() | found.keys()
         with replica.database.read() as connection:
             kept = [
                 (one, replica.topics.get(topic_num), publication)
@@ -192,36 +176,38 @@ class KeyTaker:
             name = decode_publication(publication).topic
             topic = replica.by_topic.get(name)
             if topic is None:  # of a claim whose turn is over: it is read when that has another
-                self._closed[commit_id] = name
+                memory.closed[commit_id] = name
             kept.append((commit_id, topic, publication))
         for commit_id, topic, publication in kept:
             readable = None if topic is None else read_pending(topic, publication)
             # What waits for a branch that nobody has added yet stands here, too.
             is_root = readable is not None and readable.commit.branch_id == root_branch(repo.repo_id)
             if readable is None or not is_root or not isinstance(readable.body, KEY_GIVING):
-                self._looked_at.add(commit_id)
+                looked_at[commit_id] = None
             else:
                 found[commit_id] = readable
         for commit_id, one in found.items():
             if isinstance(one.body, EpochInit):
-                self._marks.setdefault(repo.repo_id, {})[EpochId(commit_id)] = one.body.states.mark
+                memory.marks[EpochId(commit_id)] = one.body.states.mark
         return found
 
     def _forget_givers(self, repo: Repo, memory: ClaimMemory) -> None:
         """Forget commits that give no more, and of which no key is tried."""
         replica, tried = self._replica, {commit_id for commit_id, _ in memory.givers.values()}
-        spent = self._looked_at - tried - memory.left_out.keys() - self._closed.keys()
-        replica.givers.discard(repo.repo_id, replica.givers.find(repo.repo_id).keys() & spent)
+
+        def find_spent(ids: Iterable[CommitId]) -> list[CommitId]:
+            return [one for one in ids if one not in tried and memory.is_spent(one)]
+
+        replica.givers.discard(repo.repo_id, find_spent(replica.givers.find(repo.repo_id)))
         with replica.database.read() as connection:
             rejected = list_rejected_givers(connection, replica.root_branch(repo).num)
-        inits = self._marks.get(repo.repo_id, {})
-        if gone := [one for one in rejected if one in spent and EpochId(one) not in inits]:
+        if gone := [one for one in find_spent(rejected) if EpochId(one) not in memory.marks]:
             with replica.change() as change:
                 forget_rejected_givers(change.connection, gone)
 
     def _give_again(self, known: Claims, waiting: dict[CommitId, DecodedCommit]) -> Iterator[DecodedCommit]:
         """Commits that were not looked at, by their kinds, as long as they are given back for another look."""
-        while again := [one for commit_id, one in waiting.items() if commit_id not in self._looked_at]:
+        while again := [one for commit_id, one in waiting.items() if commit_id not in known.turns.looked_at]:
             yield from sorted(again, key=lambda one: known.kind_of(one.commit))
 
     def _find_keys(self, known: Claims, giver: DecodedCommit) -> Iterator[Epoch]:
@@ -339,9 +325,9 @@ class KeyTaker:
 
     # --- writers' secrets ---
 
-    def _find_writers_secrets(self, repo: Repo) -> list[Epoch]:
+    def _find_writers_secrets(self, repo: Repo, memory: ClaimMemory) -> list[Epoch]:
         """Writers' secrets of accepted epochs, from this user's boxes in their inits, and in what hands them over."""
-        replica, user = self._replica, self._author.user
+        replica, user, opened = self._replica, self._author.user, memory.opened
         lacking = {
             one.epoch_id: one
             for one in replica.tables.held_epochs(repo.num).values()
@@ -358,16 +344,16 @@ class KeyTaker:
                 if epoch is None:
                     continue
                 start = started.start
-                if start is not None and user in start.writers and started.commit_id not in self._opened:
+                if start is not None and user in start.writers and started.commit_id not in opened:
                     place = sum(other < user for other in start.writers)
                     inits.append((epoch, epoch_statement(started), place))
                 for one in membership.operations.hands_of(started.started_epoch):
-                    if isinstance(one.body, EpochHand) and one.commit_id not in self._opened:
-                        self._opened.add(one.commit_id)
+                    if isinstance(one.body, EpochHand) and one.commit_id not in opened:
+                        opened[one.commit_id] = None
                         hands.append((epoch, one.body))
         found: list[Epoch] = []
         for epoch, states, place in inits:
-            self._opened.add(CommitId(epoch.epoch_id))
+            opened[CommitId(epoch.epoch_id)] = None
             with replica.database.read() as connection:
                 parts = load_start_parts(connection, replica.tables, CommitId(epoch.epoch_id))
             box = parts.writers_boxes[BOX_SIZE * place : BOX_SIZE * (place + 1)]

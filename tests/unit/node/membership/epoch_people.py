@@ -104,15 +104,21 @@ class Person:
 
     def follow(self, other: "Person", *, epoch: Epoch | None = None, with_secret: bool = True) -> "Person":
         """Follow the repo by what a link gives: an epoch, for writers with its writers' secret; hear nothing yet."""
+        self.follow_too(other, epoch or other.epoch, with_secret=with_secret)
+        return self
+
+    def follow_too(self, other: "Person", epoch: Epoch | None = None, *, with_secret: bool = False) -> Repo:
+        """Follow another's repo, which need not be the only one here; return it."""
         given = epoch or other.epoch
         stored = replace(
             given, writers_topic=None, writers_secret=given.writers_secret if with_secret else None
         )
         with self.replica.change() as change:
-            repo = replace(other.repo, epoch_num=0)
-            add_repo(self.replica.database, change.connection, repo, stored)
-        self.keys.keep(self.repo, [replace(stored, repo_num=self.repo.num)])
-        return self
+            repo = add_repo(
+                self.replica.database, change.connection, replace(other.repo, epoch_num=0), stored
+            )
+        self.keys.keep(repo, [replace(stored, repo_num=repo.num)])
+        return repo
 
     def grant(self, *others: "Person", permission: Permission = Permission.WRITE) -> None:
         """Give others a permission."""

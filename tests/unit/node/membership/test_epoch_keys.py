@@ -1,6 +1,7 @@
 """Keys of epochs that others give: taken from commits that wait, believed by their marks, and within bounds (E7)."""
 
 import secrets
+from collections import Counter
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -13,6 +14,7 @@ from sqlalchemy import update
 from node.authoring.author import Author
 from node.authoring.epoch_starts import EpochStarting, make_epoch_hand, make_init
 from node.ingest import key_givers
+from node.ingest.publication_reading import DecodedCommit
 from node.ingest.replica import Replica
 from node.membership import epoch_claims, epoch_keys
 from node.membership.epoch_keys import KeyTaker
@@ -31,7 +33,7 @@ from protocol.formats.epochs import (
     seal_topic,
 )
 from protocol.formats.object import build_object
-from protocol.ids import CommitId, EpochId, Mark, UserId
+from protocol.ids import CommitId, EpochId, Mark, RepoId, UserId
 from protocol.limits.peers import (
     CLAIM_TURN_SECONDS,
     EPOCHS_CLAIMED_BY_MEMBER_MAX,
@@ -185,6 +187,43 @@ def test_what_waits_is_opened_once(people: list[Person], monkeypatch: pytest.Mon
     bob.hear(alice)
     bob.take()
     assert opened == before == 2
+
+
+def test_what_one_repo_is_flooded_with_is_read_again_for_no_other(
+    people: list[Person], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And one over the bound is one that is read again, not all."""
+    monkeypatch.setattr(epoch_claims, "REMEMBERED_MAX", 3)
+    read: Counter[RepoId] = Counter()
+    find = KeyTaker._find_keys
+
+    def look(keys: KeyTaker, known: epoch_claims.Claims, giver: DecodedCommit) -> Iterator[Epoch]:
+        read[known.repo.repo_id] += 1
+        return find(keys, known, giver)
+
+    monkeypatch.setattr(KeyTaker, "_find_keys", look)
+    _, bob, carol = people
+    with open_people(tmp_path / "more", "dave") as (dave,):
+        repos = [bob.repo, bob.follow_too(dave.found())]
+
+        def flood(by: Person) -> None:
+            false = GivenEpoch(by.epoch.epoch_id, EpochKey(secrets.token_bytes(32)))
+            bob.receive(by.says(EpochOpen((false,)))[1], topic=by.epoch.topic)
+
+        def count_read() -> list[int]:
+            read.clear()
+            for one in repos:
+                bob.keys.take(one)
+            return [read[one.repo_id] for one in repos]
+
+        for _ in range(3):
+            flood(carol)
+            flood(dave)
+        assert count_read() == [3, 3]
+        assert count_read() == [0, 0]
+        flood(carol)
+        assert count_read() == [1, 0]
+        assert count_read() == [1, 0]
 
 
 def test_an_init_is_judged_once_its_key_comes(people: list[Person], tmp_path: Path) -> None:
@@ -591,7 +630,7 @@ def test_what_is_remembered_of_floods_is_bounded(
     people: list[Person], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(epoch_claims, "EPOCHS_CLAIMED_BY_OTHERS_MAX", 2)
-    monkeypatch.setattr(epoch_keys, "_REMEMBERED_MAX", 3)
+    monkeypatch.setattr(epoch_claims, "REMEMBERED_MAX", 3)
     _, bob, carol = people
     for number in range(8):
         bob.receive(carol.says(EpochOpen((unknown(number),)), seed=made_up(number))[1])
