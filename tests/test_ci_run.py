@@ -71,8 +71,9 @@ def test_without_the_right_to_make_networks_it_says_so_at_once(tmp_path: Path) -
         ({"test": "2"}, [], False),
         ({"test-rest": "3"}, [], False),
         ({"check": "1"}, [], False),
+        ({"verdicts": "1"}, [], False),
     ],
-    ids=["all passes", "flaky", "failing", "tests never ran", "pytest failed", "check failed"],
+    ids=["all pass", "flaky", "failing", "never ran", "pytest failed", "check failed", "judges differ"],
 )
 def test_tests_run_again_only_where_all_of_them_ran(
     tmp_path: Path, answers: dict[str, str], repeated: list[str], passes: bool
