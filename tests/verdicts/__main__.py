@@ -26,7 +26,7 @@ from .histories import named, random_history, write_vectors
 from .judge import judge
 from .mutants import table
 
-AT_ONCE = 500
+AT_ONCE = 1000
 JUDGES_BESIDE = 2  # in JavaScript, each with a batch: what one of them does takes twice as long as to make it
 
 
@@ -44,7 +44,9 @@ def main():
     parser.add_argument("--mutants", action="store_true")
     parser.add_argument("--js", action="store_true")
     parser.add_argument("--orders", type=int, default=3, help="of arrival, in JavaScript")
-    parser.add_argument("--product", type=int, default=0)
+    parser.add_argument(
+        "--product", type=int, default=0, help="a multiple of ten, where histories are random"
+    )
     asked = parser.parse_args()
     if asked.js and shutil.which("node") is None:
         sys.exit("the judge in JavaScript needs Node.js 20, and `node` is not here")

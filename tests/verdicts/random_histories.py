@@ -248,7 +248,8 @@ class Hostile(Deeds):
 
 def tell(number):
     """Run a world, and choose the node and what comes to it."""
-    world = Hostile(f"random {number}", f"{number}")
+    # Each tenth has keys of its own: all repos in which one store takes part are others, with other topics.
+    world = Hostile(f"random {number}", f"{number}", shares=number % 10 != 0)
     chance = world.chance
     hostile = chance.random() < 0.5
     steps = 0

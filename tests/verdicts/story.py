@@ -49,13 +49,17 @@ class Story:
     """
 
     trusting = False  # whether the ledger takes commits as they were made, without reading them again
+    shares = False  # whether its repo, epochs and invitations have the keys of other stories of its cast
 
     def __init__(self, name, rules=(), founders=("ann",), found=True, seed=None):
         self.name = name
         self.rules = list(rules)
         self.material = (seed or name).encode()
+        # Stories share users: to check a new key costs a judge more than all else that it does with it.
+        self.cast = crypto.digest(self.material)[0] % 8
         self.count = 0
-        self.repo_seed = self.secret()
+        self.numbers = {}
+        self.repo_seed = self.next_secret("repo")
         self.repo = crypto.public(self.repo_seed)
         self.users = {}
         self.epochs = {}
@@ -76,14 +80,19 @@ class Story:
         self.count += 1
         return crypto.derive("secrets of a story", self.material + self.count.to_bytes(8, "little"), size)
 
+    def next_secret(self, kind):
+        """The next secret of a kind: of this story, or where it shares them, of its cast."""
+        if not self.shares:
+            return self.secret()
+        number = self.numbers[kind] = self.numbers.get(kind, 0) + 1
+        return crypto.derive("secret of stories", f"{self.cast}/{kind}/{number}".encode())
+
     def user(self, name):
         """A user by name."""
         if isinstance(name, User):
             return name
         if name not in self.users:
-            # Stories share users: to check a new key costs a judge more than all else that it does with it.
-            cast = crypto.digest(self.material)[0] % 8
-            self.users[name] = User(name, crypto.derive("user of a story", f"{cast}/{name}".encode()))
+            self.users[name] = User(name, crypto.derive("user of a story", f"{self.cast}/{name}".encode()))
         return self.users[name]
 
     def id(self, name):
@@ -94,7 +103,7 @@ class Story:
 
     def new_epoch(self, key=None, writers=None):
         """Make the secrets of an epoch."""
-        return Epoch(self.repo, key or self.secret(), writers or self.secret())
+        return Epoch(self.repo, key or self.next_secret("epoch"), writers or self.next_secret("writers"))
 
     def states(self, epoch, topic=None, mark=None, writers_mark=None, sealed=None):
         """What an init states of its epoch."""
@@ -394,7 +403,7 @@ class Story:
 
     def invite(self, author, level="write", uses=10, expires=FOREVER, **twist):
         """Invite; the seed of the invitation follows from its commit."""
-        seed = self.secret()
+        seed = self.next_secret("invitation")
         one = self.commit(
             author, ["invite1", crypto.public(seed), LEVELS.get(level, level), uses, expires], **twist
         )

@@ -14,7 +14,8 @@ class World(Story):
 
     trusting = True
 
-    def __init__(self, name, seed):
+    def __init__(self, name, seed, shares):
+        self.shares = shares
         self.chance = random.Random(seed)
         founders = NAMES[: 1 if self.chance.random() < 0.8 else 2]
         self.seen = {}
