@@ -81,7 +81,7 @@ OPERATION_COLUMNS: Final = tuple(column.name for column in _OPERATION)
 _ABOUT: Final = select(*_OPERATION).where(
     document_operations.c.doc_num == bindparam("doc"),
     document_operations.c.key == bindparam("key"),
-    document_operations.c.name == bindparam("name"),
+    document_operations.c.name.in_(bindparam("keys", expanding=True)),
 )
 _OF_SOURCES: Final = select(*_OPERATION).where(
     document_operations.c.source_num.in_(bindparam("keys", expanding=True))
@@ -218,11 +218,23 @@ class Changes:
         row.is_live, row.replaced = is_live, replaced
         self._changed[id(row)] = row
 
+    def load(self, pairs: Iterable[_Pair]) -> None:
+        """Load the operations of names about keys: by one statement for all names about a key. Costs O(pairs log n)."""
+        names: dict[tuple[int, bytes], list[CommitId]] = {}
+        for pair in pairs:
+            if pair not in self._rows:
+                self._rows[pair] = []
+                names.setdefault(pair[:2], []).append(pair[2])
+        for (doc_num, key), wanted in names.items():
+            for part in chunks(wanted):
+                for found in map(_row, select_in(self.connection, _ABOUT, part, doc=doc_num, key=key)):
+                    self._rows[doc_num, key, found.name].append(found)
+
     def add(self, document: Document, said: SaidOperations) -> None:
         """Add the operations of a commit that counts. Costs O(keys and what they replace), each O(log n)."""
         for key, is_there in said.values.items():
             pair = (document.num, key, said.name)
-            copies = self._find(pair)
+            copies = self._rows[pair]
             replaced = copies[0].replaced if copies else self._take_unmet(pair)
             at = said.positions.get(key)
             row = _Row(*pair, said.num, said.num, document.depth, is_there, False, 0, at, is_new=True)
@@ -235,20 +247,25 @@ class Changes:
     def flip(self, nums: Sequence[int], doc_nums: set[int], *, is_void: bool) -> None:
         """Let commits count in these documents, or no longer. Costs O(their operations and what these replace)."""
         for part in chunks(nums):
-            found = [_row(one) for one in select_in(self.connection, _OF_SOURCES, part)]
-            for read in found:
-                if read.doc_num not in doc_nums:
-                    continue
-                for row in self._find((read.doc_num, read.key, read.name)):
-                    if row.source_num == read.source_num:
+            said = [
+                one
+                for one in map(_row, select_in(self.connection, _OF_SOURCES, part))
+                if one.doc_num in doc_nums
+            ]
+            replaced = [
+                pair for pair in select_in(self.connection, _REPLACED_BY, part) if pair[0] in doc_nums
+            ]
+            self.load([*((one.doc_num, one.key, one.name) for one in said), *replaced])
+            for one in said:
+                for row in self._rows[one.doc_num, one.key, one.name]:
+                    if row.source_num == one.source_num:
                         self.settle(row, is_live=not is_void, replaced=row.replaced)
-            for doc_num, key, name in list(select_in(self.connection, _REPLACED_BY, part)):
-                if doc_num in doc_nums:
-                    self.replace((doc_num, key, name), -1 if is_void else 1)
+            for doc_num, key, name in replaced:
+                self.replace((doc_num, key, name), -1 if is_void else 1)
 
     def replace(self, pair: _Pair, by: int) -> None:
         """Count so many operations more that replace those of a name about a key."""
-        rows = self._find(pair)
+        rows = self._rows[pair]
         for row in rows:
             self.settle(row, is_live=row.is_live, replaced=row.replaced + by)
         if not rows:
@@ -295,14 +312,6 @@ class Changes:
             is_there = (doc_num, key) in there_came or self._is_there(doc_num, key)
             more[doc_num] += is_there - ((doc_num, key) in were_there)
         change_rows(self.connection, _CHANGED, [(count, changed_num, num) for num, count in more.items()])
-
-    def _find(self, pair: _Pair) -> list[_Row]:
-        found = self._rows.get(pair)
-        if found is None:
-            doc_num, key, name = pair
-            rows = select_rows(self.connection, _ABOUT, doc=doc_num, key=key, name=name)
-            found = self._rows[pair] = [_row(row) for row in rows]
-        return found
 
     def _find_unmet(self, pair: _Pair) -> int:
         doc_num, key, name = pair
@@ -392,7 +401,7 @@ def add_operations(
     connection: Connection, said: Iterable[tuple[Document, SaidOperations]], changed_num: int
 ) -> None:
     """Add what accepted commits of documents say. Costs O(what they say), each part of it O(log n)."""
-    changes = Changes(connection)
+    added: list[tuple[Document, SaidOperations]] = []
     stale: set[int] = set()
     for document, one in said:
         if document.is_stale or document.num in stale:
@@ -400,13 +409,21 @@ def add_operations(
         if document.has_snapshots and (one.is_carried or _is_copied(connection, document, one.name)):
             stale.add(document.num)  # a snapshot may cover it by its name
             continue
+        added.append((document, one))
+    changes = Changes(connection)
+    changes.load(
+        (document.num, key, name)
+        for document, one in added
+        for key, name in (*((key, one.name) for key in one.values), *one.replaces)
+    )
+    for document, one in added:
         changes.add(document, one)
     changes.store(changed_num)
     mark_stale(connection, stale)
 
 
 def _is_copied(connection: Connection, document: Document, name: CommitId) -> bool:
-    return select_rows(connection, _ABOUT, doc=document.num, key=NO_KEY, name=name).first() is not None
+    return select_in(connection, _ABOUT, [name], doc=document.num, key=NO_KEY).first() is not None
 
 
 def flip_operations(

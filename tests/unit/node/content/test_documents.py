@@ -391,6 +391,25 @@ async def test_an_edit_costs_as_many_statements_in_a_long_document_as_in_a_short
     assert counts[0] == counts[1] > 0
 
 
+def test_commits_that_come_together_read_what_was_said_of_a_key_once(nodes: list[Node]) -> None:
+    alice = nodes[0]
+    alice.create_repo()
+    counts: list[int] = []
+    for size in (4, 40):
+        heard: list[str] = []
+
+        def hear(_: object, __: object, statement: str, *___: object, heard: list[str] = heard) -> None:
+            if "FROM document_operations" in statement and statement.startswith("SELECT"):
+                heard.append(statement)
+
+        drafts = [Draft(DICT.edit.make({f"k{number % 3}": str(number)}, (), {})) for number in range(size)]
+        event.listen(Engine, "before_cursor_execute", hear)
+        alice.author.write_many(alice.branch("main"), lambda _, drafts=drafts: drafts)  # type: ignore[misc]  # bound now
+        event.remove(Engine, "before_cursor_execute", hear)
+        counts.append(len(heard))
+    assert counts == [3, 3]
+
+
 async def test_documents_are_listed_with_titles_and_without_those_removed_until_they_are_written(
     nodes: list[Node],
 ) -> None:
