@@ -1,8 +1,9 @@
 """Computes the state of offers in a repo's inbox: the latest counting answer in canonical order wins.
 
-Nothing rests on it: no right, no verdict, no order. Any member may offer, as often as it likes, so what is remembered is
-bounded for each author: its latest offers in canonical order, all that an admin has accepted while they were, and of its own
-answers the latest. What is more says nothing here.
+Nothing rests on it: no right, no verdict, no order. Any member may offer, as often as it likes, so what is considered is
+bounded for each author: its latest offers in canonical order, all that an admin ever accepted, and of its own answers the
+latest. What is more says nothing here. All of that follows from the set of commits. Notes and links are kept of the latest
+offers, and of those that were accepted while they were among these: of others the store has them.
 """
 
 from dataclasses import dataclass, field, replace
@@ -24,17 +25,23 @@ class FoundOffer:
     is_accepted: bool | None
     answers: tuple[CommitId, ...]
     """All that are considered, in canonical order, whether they count or not."""
+    is_stripped: bool = False
+    """True where the body lacks note and link, which the store has."""
 
 
 @dataclass(slots=True)
 class _Kept:
-    """Offer, and what was answered to it: by its author a bounded number, by admins all."""
+    """Offer, and what was answered to it: by its author a bounded number, by admins all.
+
+    `body` is None where it was no more among the latest before it was accepted. That costs some 300 bytes for each.
+    """
 
     operation: Operation
-    body: Offer
+    body: Offer | None
     answers: list[Operation] = field(default_factory=list)
     withdrawals: list[tuple[tuple[int, CommitId], Operation]] = field(default_factory=list)  # a heap
     is_accepted: bool = False  # by an admin, whose right may be gone
+    is_latest: bool = True
 
 
 class OfferStatements:
@@ -52,9 +59,10 @@ class OfferStatements:
         if len(places) < OFFERS_OF_AUTHOR_MAX:
             heappush(places, place)
             return
-        _, gone = heappushpop(places, place)
-        if not self._kept[gone].is_accepted:
-            del self._kept[gone]
+        gone = self._kept[heappushpop(places, place)[1]]
+        gone.is_latest = False
+        if not gone.is_accepted:
+            gone.body = None
 
     def add_answer(self, operation: Operation, operations: Operations) -> None:
         """Consider an answer that was added to `operations`."""
@@ -71,7 +79,7 @@ class OfferStatements:
             heappushpop(offer.withdrawals, (operations.place(operation), operation))
 
     def said_in(self, commit_id: CommitId) -> Offer | None:
-        """Return an offer as it came, or None where it is no longer considered."""
+        """Return an offer as it came, or None where its note and link are not kept."""
         kept = self._kept.get(commit_id)
         return None if kept is None else kept.body
 
@@ -80,7 +88,7 @@ class OfferStatements:
         counting = [
             _found(one, operations, now)
             for one in self._kept.values()
-            if (one.is_accepted or not accepted) and now.counts(one.operation)
+            if (one.is_accepted or (one.is_latest and not accepted)) and now.counts(one.operation)
         ]
         return _in_order([one for one in counting if one.is_accepted or not accepted], operations)
 
@@ -99,7 +107,11 @@ def _found(one: _Kept, operations: Operations, now: Resolution) -> FoundOffer:
     for answer in answers:
         if isinstance(answer.body, Answer) and now.counts(answer):
             is_accepted = answer.body.accepts
-    return FoundOffer(one.operation, one.body, is_accepted, tuple(answer.commit_id for answer in answers))
+    ids = tuple(answer.commit_id for answer in answers)
+    if one.body is not None:
+        return FoundOffer(one.operation, one.body, is_accepted, ids)
+    assert isinstance(one.operation.body, Offer), "it is one"
+    return FoundOffer(one.operation, one.operation.body, is_accepted, ids, is_stripped=True)
 
 
 def _in_order(found: list[FoundOffer], operations: Operations) -> list[FoundOffer]:

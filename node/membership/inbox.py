@@ -18,7 +18,7 @@ from node.authoring.writing import write_commit
 from node.content.merging import MergePlan, run_merge
 from node.contract.inbox import OFFERED_AUTHORS_SHOWN_MAX, OFFERED_POSTS_SHOWN_MAX
 from node.ingest.replica import load_blocks_of, open_stored
-from node.membership.offers import AcceptedOffer, decode_link, follow_offers, name_offered
+from node.membership.offers import AcceptedOffer, decode_link, follow_offers, load_stripped, name_offered
 from node.membership.repo_actions import RepoActions
 from node.membership.sharing import Sharing
 from node.membership.stated_comments import StatedComments
@@ -147,7 +147,8 @@ class Inbox(RepoActions):
         """Find the offers that count, in canonical order: the same on all nodes."""
         with self._hub.replica.membership_lock:
             membership = self._hub.replica.membership(repo.repo_id)
-            return membership.offers.find(membership.operations, membership.now())
+            found = membership.offers.find(membership.operations, membership.now())
+        return load_stripped(self._hub.replica, found)
 
     def offered_branch(self, offer: Offer) -> Branch | None:
         """Find the branch that an offer opens, where this node follows it: with the very secrets of the link, all of it."""

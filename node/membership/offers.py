@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from node.ingest.people import SHORT_ID_LENGTH, People
-from node.ingest.replica import Replica
+from node.ingest.replica import Replica, load_blocks_of, open_stored
 from protocol.codec import DecodeError
 from protocol.formats.body import Offer, decode_body, encode_body
 from protocol.formats.links import BranchCapability, decode_branch_capability
@@ -25,6 +25,7 @@ from protocol.formats.text import id_text, parse_id
 from protocol.ids import BlockId, BranchId, CommitId, RepoId, UserId
 from protocol.limits.formats import NAME_SIZE_MAX
 from protocol.limits.peers import OFFERS_FOLLOWED_MAX
+from storage.commits.commits import load_rows
 from storage.repos.repos import Repo, add_branch_alone
 from verifier.documents import DocumentEntry
 from verifier.offers import FoundOffer
@@ -95,7 +96,24 @@ def find_accepted(replica: Replica, repo: Repo) -> list[AcceptedOffer]:
     with replica.membership_lock:
         membership = replica.membership(repo.repo_id)
         found = membership.offers.find(membership.operations, membership.now(), accepted=True)
-    return [AcceptedOffer.of(one) for one in found]
+    return [AcceptedOffer.of(one) for one in load_stripped(replica, found)]
+
+
+def load_stripped(replica: Replica, offers: list[FoundOffer]) -> list[FoundOffer]:
+    """Return offers with the notes and links that are not in memory. Costs O(these): an admin accepted each, late."""
+    stripped = [one.operation.commit_id for one in offers if one.is_stripped]
+    if not stripped:
+        return offers
+    with replica.database.read() as connection:
+        rows = [*load_rows(connection, stripped).values()]
+        blocks = load_blocks_of(connection, rows)
+    bodies = {row.commit_id: open_stored(replica, row, blocks[row.num])[1] for row in rows}
+    return [
+        FoundOffer(one.operation, body, one.is_accepted, one.answers)
+        if one.is_stripped and isinstance(body := bodies.get(one.operation.commit_id), Offer)
+        else one
+        for one in offers
+    ]
 
 
 def follow_accepted(replica: Replica, repo: Repo) -> bool:

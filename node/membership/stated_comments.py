@@ -15,7 +15,7 @@ import trio
 from node.authoring.author import Author
 from node.content.documents import Documents
 from node.membership.epoch_duties import ADMIN_STEP_SECONDS
-from node.membership.offers import STATED_COMMENTS, AcceptedOffer, decode_link
+from node.membership.offers import STATED_COMMENTS, AcceptedOffer, decode_link, load_stripped
 from node.runtime.backoff import store_backoff
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
@@ -133,7 +133,7 @@ class StatedComments:
         last: dict[_Comment, AcceptedOffer] = {}
         keys: dict[_Comment, set[str]] = {}
         answers: dict[_Comment, tuple[CommitId, ...]] = {}
-        for found in offers:
+        for found in load_stripped(replica, offers):
             offer = AcceptedOffer.of(found)
             comment = _comment_of(offer)
             if comment is not None:

@@ -97,6 +97,25 @@ def test_of_one_authors_offers_the_latest_are_considered_and_those_that_were_acc
     assert _found(repo, accepted=True) == [("of another", True)]
 
 
+def test_which_offers_are_considered_does_not_depend_on_whether_they_or_the_answer_came_first() -> None:
+    found: list[list[tuple[int, bool | None]]] = []
+    for is_late in (False, True):
+        repo = Repo()
+        offers: list[CommitId] = [repo.offer("0", b"link")]
+        if not is_late:
+            repo.say("dan", Answer(offers[0], accepts=True), offers[0])
+        for number in range(1, OFFERS_OF_AUTHOR_MAX + 10):
+            offers.append(repo.say("ben", Offer(_BRANCH, False, str(number), b"link"), offers[-1]))
+        if is_late:
+            repo.say("dan", Answer(offers[0], accepts=True), offers[0])
+            (first, *_) = repo.membership.offers.find(repo.membership.operations, repo.membership.now())
+            assert (first.is_stripped, first.body.note, first.body.branch) == (True, "", _BRANCH)
+        offered = repo.membership.offers.find(repo.membership.operations, repo.membership.now())
+        found.append([(offers.index(one.operation.commit_id), one.is_accepted) for one in offered])
+        assert len(offered) == OFFERS_OF_AUTHOR_MAX + 1
+    assert found[0] == found[1]
+
+
 def test_of_an_offers_withdrawals_the_latest_are_considered(repo: Repo) -> None:
     offer = repo.offer("withdrawn")
     for _ in range(10 * OFFER_WITHDRAWALS_MAX):

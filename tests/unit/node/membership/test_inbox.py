@@ -516,6 +516,24 @@ async def test_comments_of_many_strangers_and_long_ones_are_bounded(
 
 
 @pytest.mark.slow
+async def test_an_offer_that_was_accepted_once_many_others_had_come_is_read_from_the_store(
+    nodes: list[Node],
+) -> None:
+    alice = nodes[0]
+    alice.create_repo()
+    root = alice.replica.root_branch(_repo(alice, "repo"))
+    drafts = [
+        Draft(Offer(_branch(alice, "repo:main").branch_id, False, f"note {number}", b"link"))
+        for number in range(OFFERS_OF_AUTHOR_MAX + 1)
+    ]
+    written, _ = alice.author.write_many(root, lambda _: drafts)
+    alice.author.write(root, Answer(written[0].commit_id, accepts=True))
+    first, *others = _inbox(alice).find_offers(_repo(alice, "repo"))
+    assert (first.operation.commit_id, first.is_accepted) == (written[0].commit_id, True)
+    assert (first.body.note, first.body.link, len(others)) == ("note 0", b"link", OFFERS_OF_AUTHOR_MAX)
+
+
+@pytest.mark.slow
 async def test_who_is_no_member_offers_nothing_and_what_an_excluded_offered_is_gone(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
