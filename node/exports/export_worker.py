@@ -159,7 +159,7 @@ def _open_source_authors(connection: Connection, nums: Sequence[int]) -> dict[in
 
 def _body_rows(connection: Connection, tables: Tables, rows: list[TimelineRow]) -> list[ExportRow]:
     return [
-        (row.num, row.commit_id, row.body_kind, encoded)
+        (row.num, row.commit_id, row.body_kind, row.document, encoded)
         for row, _, encoded in _open_rows(connection, tables, rows)
     ]
 

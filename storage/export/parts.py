@@ -46,6 +46,7 @@ _REPEATED: Final = (
     "author",
     "source_author",
     "body_kind",
+    "document",
     "kind",
     "operation",
     "permission",

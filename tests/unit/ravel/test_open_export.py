@@ -53,7 +53,13 @@ def test_tables_of_several_exports_are_one_with_the_node_of_each_row(folders: li
 
 
 def test_bodies_are_a_table_where_the_export_has_them(tmp_path: Path) -> None:
-    body = {"sequence": 1, "commit_id": id_of("a"), "body_kind": "post", "body": b"\x92\xa5post1\xa5hello"}
+    body = {
+        "sequence": 1,
+        "commit_id": id_of("a"),
+        "body_kind": "post",
+        "document": "",
+        "body": b"\x92\xa5post1\xa5hello",
+    }
     path = write_export(tmp_path / "export", ROWS, tables={"bodies": [body]})
     change_manifest(path, has_bodies=True)
     export = ravel.open_export(path)

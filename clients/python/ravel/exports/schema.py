@@ -212,6 +212,7 @@ BODIES: Final = _table(
     _Column("sequence", _INT, _SEQUENCE),
     _Column("commit_id", _ID, "the commit's id"),
     _Column("body_kind", _TEXT, "kind of the body"),
+    _Column("document", _TEXT, "name of the set, dict or JSON document that it is about; empty: it has none"),
     _Column("body", pa.binary(), "its encoding, see docs/specification/protocol.md"),
 )
 

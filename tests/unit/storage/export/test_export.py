@@ -16,11 +16,13 @@ from msgspec import structs
 from sqlalchemy import Connection, select, update
 
 from node.authoring.author import Author
+from node.authoring.drafting import Draft
 from node.exports.export_rights import open_rights
 from node.exports.export_worker import ExportRequest, write_export
 from protocol.crypto.keys import HashKey, InvitationSeed, UserSeed
 from protocol.crypto.signing import key_pair
 from protocol.formats.body import Adopt, Grant, Invite, Permission, Remove
+from protocol.formats.document_kinds import DICT
 from protocol.formats.publication import decode_publication
 from protocol.ids import PeerId
 from ravel.exports.schema import COMMITS, KEPT_NAME, MANIFEST_NAME, SCHEMA_VERSION, TABLES
@@ -416,11 +418,13 @@ def test_what_is_held_is_counted_last_and_in_a_read_of_its_own(world: World, fol
 
 def test_bodies_are_those_of_branches_and_none_of_root_branches(world: World, folder: Path) -> None:
     world.write("a, a <- b")
-    assert write_export(_request(world, folder, has_bodies=True)).commits == 5
+    world.author.write(world.branch, Draft(DICT.edit.make({"k": "v"}, (), {}), document="profile"))
+    assert write_export(_request(world, folder, has_bodies=True)).commits == 6
     bodies = rows_of(folder, "bodies")
     of_branch = [row for row in rows_of(folder, "commits") if row["branch_id"] == world.branch.branch_id]
     assert [row["commit_id"] for row in bodies] == [row["commit_id"] for row in of_branch]
-    assert len(bodies) == 3
+    told = [(row["body_kind"], row["document"]) for row in bodies]
+    assert told == [("branch-root", ""), ("post", ""), ("post", ""), ("dict", "profile")]
 
 
 def test_bodies_that_are_damaged_are_left_out_and_stop_no_export(world: World, folder: Path) -> None:
