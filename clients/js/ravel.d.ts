@@ -60,6 +60,16 @@ export class JsonDocument {
   move(moved: string, path: JsonPath, place?: JsonPlace): Promise<JsonEditResult>;
   remove(path: JsonPath, at?: { item?: string }): Promise<JsonEditResult>;
   live(options?: StreamOptions): AsyncGenerator<JsonDocumentView>;
+  /** Faults of a value that was read. */
+  faults(value: unknown): string[];
+  stateSchema(): Promise<JsonEditResult>;
+  statedSchemas(): Promise<object[]>;
+}
+
+/** A JSON Schema, and what finds where a value does not keep to it: a validator that the app brings. */
+export interface JsonChecks {
+  schema?: object;
+  findFaults?: (value: unknown, schema: object) => string[];
 }
 
 /** Writes posts into a branch. */
@@ -2437,7 +2447,7 @@ export interface ReportStatus {
 
 export class Ravel {
   /** A JSON document of a branch, whether it has been written to or not. */
-  document(branch: string, name?: string): JsonDocument;
+  document(branch: string, name?: string, checks?: JsonChecks): JsonDocument;
   /** Writes posts without waiting for each: their answers come in order. */
   writer(branch: string, options?: RequestOptions): PostWriter;
   /** JSON documents of a branch that have such a name and meet a filter. */

@@ -127,9 +127,12 @@ export class Ravel {
     }
   }
 
-  /** A JSON document of a branch (a `JsonDocument`), whether it has been written to or not. */
-  document(branch, name = "") {
-    return new JsonDocument(this, branch, name);
+  /**
+   * A JSON document of a branch (a `JsonDocument`), whether it has been written to or not. With `schema`, a JSON Schema, and
+   * `findFaults`, a validator of the app that gives a list of texts for a value and a schema, each write is checked first.
+   */
+  document(branch, name = "", checks = {}) {
+    return new JsonDocument(this, branch, name, checks);
   }
 
   /**
@@ -270,10 +273,14 @@ for (const [name, endpoint] of Object.entries(ENDPOINTS)) {
 export class JsonDocument {
   #ravel;
   #at;
+  #schema;
+  #findFaults;
 
-  constructor(ravel, branch, name) {
+  constructor(ravel, branch, name, { schema, findFaults = () => [] } = {}) {
     this.#ravel = ravel;
     this.#at = { branch, name };
+    this.#schema = schema;
+    this.#findFaults = findFaults;
   }
 
   /** Value, conflicts and unplaced items. */
@@ -281,9 +288,42 @@ export class JsonDocument {
     return this.#ravel.followJson(this.#at, options);
   }
 
-  /** Edits as the node takes them (docs/reference/endpoints.md): all of them, or none. */
-  write(edits, options) {
+  /**
+   * Edits as the node takes them (docs/reference/endpoints.md): all of them, or none. A document that would not keep to its
+   * schema throws a `RavelError` with `faults`.
+   */
+  async write(edits, options) {
+    if (this.#schema !== undefined) {
+      const { value } = await this.#ravel.editJson({ ...this.#at, edits, preview: true }, options);
+      const faults = this.faults(value);
+      if (faults.length) {
+        const said = `the document would not keep to its schema: ${faults[0]}`;
+        throw Object.assign(new RavelError("bad_input", said, { advice: "nothing was written" }), { faults });
+      }
+    }
     return this.#ravel.editJson({ ...this.#at, edits }, options);
+  }
+
+  /** Faults of a value that was read, without `$id` of items. Others may have written it: nothing is hidden. */
+  faults(value) {
+    return this.#findFaults(withoutIds(value), this.#schema);
+  }
+
+  /** Writes the schema beside the document, for other apps to see. */
+  stateSchema() {
+    return this.#schemas.put("schema", JSON.stringify(this.#schema));
+  }
+
+  /** Schemas that apps stated: the one that shows, and others that were stated at the same time. */
+  async statedSchemas() {
+    const { value, conflicts } = await this.#schemas.read();
+    const beside = conflicts.filter(({ path }) => path.length === 1 && path[0] === "schema").map((one) => one.value);
+    return [value.schema, ...beside].flatMap(readSchema);
+  }
+
+  get #schemas() {
+    const { branch, name } = this.#at;
+    return new JsonDocument(this.#ravel, branch, name ? `schema/${name}` : "schema");
   }
 
   put(path, value, { item } = {}) {
@@ -400,6 +440,23 @@ async function* liveResults(events) {
     before = now;
     yield { documents: [...now.values()], added, changed, moved: isWhole ? [] : data.moved, removed };
   }
+}
+
+/** A schema that an app stated, in a list; an empty one for what is none: anybody with the right to write may state that. */
+function readSchema(text) {
+  try {
+    const schema = JSON.parse(text);
+    return schema !== null && typeof schema === "object" && !Array.isArray(schema) ? [schema] : [];
+  } catch {
+    return [];
+  }
+}
+
+function withoutIds(value) {
+  if (Array.isArray(value)) return value.map(withoutIds);
+  if (value === null || typeof value !== "object") return value;
+  const kept = Object.entries(value).filter(([key]) => key !== "$id");
+  return Object.fromEntries(kept.map(([key, one]) => [key, withoutIds(one)]));
 }
 
 function partsOf(path) {

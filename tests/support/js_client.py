@@ -83,6 +83,16 @@ export class JsonDocument {
   move(moved: string, path: JsonPath, place?: JsonPlace): Promise<JsonEditResult>;
   remove(path: JsonPath, at?: { item?: string }): Promise<JsonEditResult>;
   live(options?: StreamOptions): AsyncGenerator<JsonDocumentView>;
+  /** Faults of a value that was read. */
+  faults(value: unknown): string[];
+  stateSchema(): Promise<JsonEditResult>;
+  statedSchemas(): Promise<object[]>;
+}
+
+/** A JSON Schema, and what finds where a value does not keep to it: a validator that the app brings. */
+export interface JsonChecks {
+  schema?: object;
+  findFaults?: (value: unknown, schema: object) => string[];
 }
 
 /** Writes posts into a branch. */
@@ -162,7 +172,7 @@ def _types() -> str:
         lines += [_comment(schema.get("description", ""), ""), f"export interface {name} {_type(schema)}", ""]
     lines.append("export class Ravel {")
     lines.append(_comment("A JSON document of a branch, whether it has been written to or not.", "  "))
-    lines.append("  document(branch: string, name?: string): JsonDocument;")
+    lines.append("  document(branch: string, name?: string, checks?: JsonChecks): JsonDocument;")
     lines.append(_comment("Writes posts without waiting for each: their answers come in order.", "  "))
     lines.append("  writer(branch: string, options?: RequestOptions): PostWriter;")
     lines.append(_comment("JSON documents of a branch that have such a name and meet a filter.", "  "))

@@ -114,6 +114,22 @@ test("a JSON document is edited and followed", async () => {
   assert.deepEqual((await ravel.document("boards:main").read()).value, {});
 });
 
+test("a write that would not keep to the schema is refused, and apps see the schemas of others", async () => {
+  await ravel.createRepo({ name: "forms" });
+  const schema = { type: "object", required: ["title"] };
+  const findFaults = (value, { required }) => required.filter((key) => !(key in value)).map((key) => `no ${key}`);
+  const form = ravel.document("forms:main", "form", { schema, findFaults });
+  await assert.rejects(form.put("text", "x"), { code: "bad_input", faults: ["no title"] });
+  assert.deepEqual((await form.read()).value, {});
+  await form.put([], { title: "Form", list: [{ a: 1 }] });
+  await ravel.document("forms:main", "form").remove("title");
+  assert.deepEqual(form.faults((await form.read()).value), ["no title"]);
+  await form.stateSchema();
+  assert.deepEqual(await ravel.document("forms:main", "form").statedSchemas(), [schema]);
+  await ravel.document("forms:main", "schema/form").put("schema", "no JSON");
+  assert.deepEqual(await form.statedSchemas(), []);
+});
+
 test("JSON documents are found and followed by their fields", async () => {
   await ravel.createRepo({ name: "cards" });
   const card = (name) => ravel.document("cards:main", `card/${name}`);

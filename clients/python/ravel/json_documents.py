@@ -4,7 +4,7 @@
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
@@ -123,7 +123,11 @@ class _Document:
 def _read_schemas(view: "JsonDocumentView") -> list[dict[str, Any]]:
     value = view["value"].get("schema") if isinstance(view["value"], dict) else None
     texts = [value, *(one["value"] for one in view["conflicts"] if one["path"] == ["schema"])]
-    return [msgspec.json.decode(text, type=dict[str, Any]) for text in texts if isinstance(text, str)]
+    found: list[dict[str, Any]] = []
+    for text in texts:
+        with suppress(msgspec.DecodeError):  # anybody with the right to write may state what is no schema
+            found.append(msgspec.json.decode(text if isinstance(text, str) else "", type=dict[str, Any]))
+    return found
 
 
 class JsonDocument(_Document):
