@@ -81,17 +81,20 @@ class ValuesEdit(DocumentBody, frozen=True):
 
     def values(self) -> dict[str, str | None]:
         """Return what it says of each item or key: its value, or None where it is gone."""
-        if sum(len(one.operations) for one in self.stated_replaces()) > REPLACED_COUNT_MAX:
+        if self._replaces_too_much():
             return {}
         return {key: value for key, value in self.stated_values().items() if is_document_key(key)}
 
     def replaced(self) -> Iterator[tuple[str, CommitId]]:
         """Yield each item or key that it says something of, with a commit whose operation about it is replaced."""
-        said, keys = self.values(), self.operation_keys()
-        for one in self.stated_replaces() if said else ():
+        keys = self.operation_keys()
+        for one in () if self._replaces_too_much() else self.stated_replaces():
             for place in one.operations:
-                if place < len(keys) and keys[place] in said:
+                if place < len(keys) and is_document_key(keys[place]):
                     yield keys[place], one.name
+
+    def _replaces_too_much(self) -> bool:
+        return sum(len(one.operations) for one in self.stated_replaces()) > REPLACED_COUNT_MAX
 
     @property
     def value_count(self) -> int:
