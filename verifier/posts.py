@@ -1,4 +1,4 @@
-"""Relations of posts to other posts: replies, edits and deletions; and which posts are hidden.
+"""Relations of posts to other posts: replies, edits and deletions; files of posts; and which posts are hidden.
 
 A reply, an edit and a deletion are posts with a place in one more tangle, which the signed header states. So a node that
 does not know them shows plain posts, and one that lacks the body, or has erased it, still knows what it was about. No
@@ -26,6 +26,8 @@ class Relation(StrEnum):
     DELETE = "delete"
 
 
+ATTACH: Final = "attach"
+"""Kind of the tangle in which a post has a place that follows the commits that added its files."""
 CHANGES: Final = (Relation.EDIT, Relation.DELETE)
 """Relations that change what another post says. What has one is no post of its own while it counts."""
 CHANGED_KINDS: Final = ("post", "imported")
@@ -62,6 +64,19 @@ def find_relation(commit: Commit, *, is_root_branch: bool) -> PostRelation | Non
 def make_place(relation: Relation, about: CommitId, answers: CommitId | None = None) -> TanglePlace:
     """Make the place that states a relation."""
     return TanglePlace(relation, about, (about if answers is None else answers,))
+
+
+def find_attached(commit: Commit, *, is_root_branch: bool) -> tuple[CommitId, ...]:
+    """Return the commits whose files a post's header names as its own. Nobody checks that they exist."""
+    if len(commit.content.tangles) < 2 or declared_kind(commit, is_root_branch=is_root_branch) is not Post:
+        return ()
+    place = commit.place(ATTACH)
+    return () if place is None else place.previous
+
+
+def make_attach_place(files: tuple[CommitId, ...]) -> TanglePlace:
+    """Make the place by which a post names commits that added its files, one at least."""
+    return TanglePlace(ATTACH, files[0], files)
 
 
 Hidden = Mapping[BranchId, Mapping[CommitId, UserId]]

@@ -980,10 +980,11 @@ export interface WrittenCommitView {
   rank: number;
 }
 
-/** Writes a post. */
+/** Writes a post, with files or without. */
 export interface PostRequest {
   text: string;
   resolve_mentions?: boolean;
+  attachments?: string[];
 }
 
 /** Posts that were written, durably. */
@@ -1015,6 +1016,7 @@ export interface StreamedPost {
 /** A commit with all it states. Of one that was not accepted, the verdict alone. */
 export interface CommitView {
   acks?: string[];
+  attachments?: Attachment[];
   author?: string;
   author_name?: string;
   branch: string;
@@ -1057,6 +1059,19 @@ export interface CommitView {
   time?: number;
   unreadable?: boolean;
   verdict: "accepted" | "void" | "pending" | "unread" | "rejected";
+}
+
+/** A commit whose files are a post's. */
+export interface Attachment {
+  commit: string;
+  files: AttachedFile[];
+}
+
+/** A file of a post. Name and size are as its author states them. */
+export interface AttachedFile {
+  file: string;
+  name: string;
+  size: number | null;
 }
 
 /** Commits of another branch. */
@@ -1126,6 +1141,12 @@ export interface WrittenPost {
   rank: number;
 }
 
+/** Says what a post says. */
+export interface PostTextRequest {
+  text: string;
+  resolve_mentions?: boolean;
+}
+
 /** A post that was hidden, or shown again. */
 export interface HiddenPost {
   commit: string | null;
@@ -1150,6 +1171,7 @@ export interface PostVersions {
 
 /** Text of a post in one version. */
 export interface PostVersion {
+  attachments?: Attachment[];
   author: string;
   author_name: string;
   commit: string;
@@ -1187,6 +1209,7 @@ export interface Thread {
 /** A commit in a timeline. */
 export interface TimelineItem {
   acks: string[];
+  attachments?: Attachment[];
   author: string;
   author_name: string;
   commit: string;
@@ -1237,6 +1260,7 @@ export interface ArrivingCommits {
 /** A commit in a list. */
 export interface CommitItem {
   acks: string[];
+  attachments?: Attachment[];
   author: string;
   author_name: string;
   commit: string;
@@ -1295,6 +1319,7 @@ export interface EditView {
 /** The commit that an edit inserts. */
 export interface EditItem {
   acks: string[];
+  attachments?: Attachment[];
   author: string;
   author_name: string;
   commit: string;
@@ -1345,6 +1370,7 @@ export interface BranchState {
 /** A commit of a branch's state. */
 export interface StateItem {
   acks: string[];
+  attachments?: Attachment[];
   author: string;
   author_name: string;
   branch: string;
@@ -1619,6 +1645,7 @@ export interface CommentList {
 /** A comment. */
 export interface CommentView {
   answers: string;
+  attachments?: Attachment[];
   author: string;
   author_name: string;
   commit: string;
@@ -2604,8 +2631,8 @@ export class Ravel {
   /** Write a reply to a post, in its branch. */
   replyToPost(values: { commit: string } & PostRequest, options?: RequestOptions): Promise<WrittenPost>;
   /** Give a post of one's own another text. Earlier ones stay readable until they are erased. */
-  editPost(values: { commit: string } & PostRequest, options?: RequestOptions): Promise<WrittenPost>;
-  /** Delete a post of one's own for good. What it said stays readable until it is erased. */
+  editPost(values: { commit: string } & PostTextRequest, options?: RequestOptions): Promise<WrittenPost>;
+  /** Delete a post of one's own for good, and remove its files. What it said stays readable until it is erased. */
   deletePost(values: { commit: string }, options?: RequestOptions): Promise<WrittenPost>;
   /** Hide a post from the timelines of all members, or show it again. */
   hidePost(values: { commit: string } & HideRequest, options?: RequestOptions): Promise<HiddenPost>;

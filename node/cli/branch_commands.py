@@ -14,7 +14,17 @@ from node.cli.repo_commands import RepoArgument
 from node.cli.shared import LocalOption, YesOption, confirm, say
 from node.cli.syncing import say_where
 from node.cli.timeline_view import print_arriving, print_days, with_changes
-from node.cli.wording import author, author_of, check_text, first_line, post_text, time_of, with_branch_names
+from node.cli.uploads import FilesOption, attach_files
+from node.cli.wording import (
+    author,
+    author_of,
+    check_text,
+    first_line,
+    post_text,
+    time_of,
+    with_branch_names,
+    without_attached,
+)
 from node.runtime.errors import ServiceError
 from node.runtime.language import in_language
 from node.runtime.wording import counted
@@ -284,8 +294,10 @@ def write(
     whole: Annotated[
         bool, typer.Option("--whole", help="With -: take all of standard input as one post of several lines.")
     ] = False,
+    files: FilesOption = None,
 ) -> "Mapping[str, object] | Outcome":
-    """Write a post. It is durable when the command returns, and follows everything that this node has seen.
+    """Write a post, with files or without. It is durable when the command returns, and follows everything that this node has
+    seen.
 
     @NAME mentions a member, as does @[NAME WITH SPACES]: others see the name that they know. Lines of standard input stay
     as they are.
@@ -297,9 +309,12 @@ def write(
             else text
         )
     elif text == "-":
+        if files:
+            raise ServiceError("bad_request", "files go with one post", "say --whole")
         return write_lines(lambda texts: api.write_posts(branch, texts), "post", POSTS_COUNT_MAX)
     check_text(text)
-    answer = api.write_post(branch, text, resolve_mentions=not plain)
+    attachments = attach_files(api, branch, files) if files else []
+    answer = api.write_post(branch, text, resolve_mentions=not plain, attachments=attachments)
     where = say_where(api, answer["branch"]) if is_terminal() else ""
     return Outcome(answer, shown={**answer, "where": where})
 
@@ -326,7 +341,9 @@ class _TimelinePrinter:
             _DIGEST(answer)
         elif is_terminal() and not is_verbose():
             items = with_changes(
-                answer["items"], answer["changes"](), is_end=answer.get("next") is None and "at" not in answer
+                without_attached(answer["items"]),
+                answer["changes"](),
+                is_end=answer.get("next") is None and "at" not in answer,
             )
             if items or not answer.get("arriving", {"items": ()})["items"]:
                 print_days(items, _line)
@@ -334,7 +351,7 @@ class _TimelinePrinter:
                 print_arriving(answer["arriving"], _line)
         else:
             arriving = answer.get("arriving", {"items": ()})
-            _TIMELINE({**answer, "items": [*answer["items"], *arriving["items"]]})
+            _TIMELINE({**answer, "items": [*without_attached(answer["items"]), *arriving["items"]]})
 
 
 def _line(item: "Mapping[str, Any]") -> str:

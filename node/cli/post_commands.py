@@ -7,6 +7,7 @@ import typer
 from node.cli import words
 from node.cli.answers import Table, prints, short
 from node.cli.shared import YesOption, confirm, say
+from node.cli.uploads import FilesOption, attach_files
 from node.cli.wording import author_of, check_text, first_line, named_text, post_text, time_of
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
@@ -33,10 +34,12 @@ def reply(
         str, typer.Argument(help="The reply. @NAME mentions a member, as does @[NAME WITH SPACES].")
     ],
     plain: PlainOption = False,
+    files: FilesOption = None,
 ) -> "WrittenPost":
     """Reply to a post, in its branch. `ravel post thread` shows the thread."""
     check_text(text)
-    return api.reply_to_post(commit, text, resolve_mentions=not plain)
+    attachments = attach_files(api, api.show_commit(commit)["branch"], files) if files else []
+    return api.reply_to_post(commit, text, resolve_mentions=not plain, attachments=attachments)
 
 
 @prints(words.EDITED)
@@ -56,7 +59,7 @@ def edit(
 
 @prints(words.DELETED)
 def delete(api: "Client", commit: PostArgument, yes: YesOption = False) -> "WrittenPost":
-    """Delete a post of your own, for good. No edit brings it back.
+    """Delete a post of your own, for good, and remove its files. No edit brings it back.
 
     It leaves the timelines. Members can still read it with `ravel post history`, and older nodes show it, until the
     branch is compacted and each node has erased it.

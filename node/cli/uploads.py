@@ -7,19 +7,28 @@ import os
 import shlex
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Annotated, Final
 
-from node.cli.progress import Progress
+import typer
+
+from node.cli.progress import Progress, show_progress
 from node.contract.files import find_path_fault
 from node.runtime.errors import ServiceError
-from protocol.limits.formats import MIB
+from protocol.limits.formats import ACK_COUNT_MAX, MIB
 from protocol.limits.users import FILE_BATCH_COUNT_MAX, SKIPPED_SHOWN_MAX
 from ravel.files import encode_head
 from ravel.types.files import AddedFile, AddedFiles
 
+if TYPE_CHECKING:  # `ravel --help` must be quick
+    from ravel import Client
+
+FilesOption = Annotated[
+    list[Path] | None,
+    typer.Option("--file", help="A file of the post, or a folder of some; may be repeated."),
+]
 _SMALL_SIZE: Final = 4 * MIB
 """Bytes of a file that is read whole before its request goes on. A larger one has a request of its own, so that a fault
 on the way costs no other."""
@@ -90,6 +99,30 @@ def name_paths(paths: Sequence[Path], name: str = "") -> list[tuple[str, str]]:
             )
         named[own] = str(path)
     return [(path, own) for own, path in named.items()]
+
+
+def attach_files(api: "Client", branch: str, paths: Sequence[Path]) -> list[str]:
+    """Add the files of one post to its branch; return the commits that add them, one each. Raises ServiceError.
+
+    All are looked at before the first is sent. What is durable when a later one fails stays in the branch.
+    """
+    skipped = Skipped()
+    found = [*find_files(name_paths(paths), skipped)]
+    if skipped.first:
+        raise ServiceError("bad_request", f"{skipped.first[0]['path']} is no plain file", "name plain files")
+    if len(found) > ACK_COUNT_MAX:
+        raise ServiceError(
+            "bad_request", f"a post names {ACK_COUNT_MAX} files at most", "ravel file add takes a folder"
+        )
+    commits: list[str] = []
+    with show_progress("sent", "byte", sum(one.size for one in found)) as progress:
+        sent = 0
+        for one in found:
+            with closing(_OpenFile(one)) as file:
+                commits.append(api.add_file(branch, file.pieces(), name=file.name)["commit"])
+                sent += file.size
+            progress(sent)
+    return commits
 
 
 def find_files(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from node.cli.answers import Outcome
 from node.cli.printing import ID_WIDTH, id_text_shown, moment
 from node.runtime.errors import ServiceError
-from node.runtime.wording import counted, duration_text
+from node.runtime.wording import counted, duration_text, size_text
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client
@@ -16,6 +16,8 @@ if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
 
 _IMPORTED: Final = " (imported)"
 _AUTHOR_WIDTH: Final = 24
+_TEXT_WIDTH_MIN: Final = 24
+"""Characters of a post's text that are shown before the names of its files."""
 _MARK: Final = re.compile(r" \[[a-z2-7]+\]$")
 _SIZE_UNITS: Final = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _TIME_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -80,9 +82,20 @@ def post_text(item: Mapping[str, Any], width: int) -> str:
         return f"{before}(deleted by its author)"
     if "hidden_by" in item:
         return f"{before}(hidden by {person(item['hidden_by_name'], item['hidden_by'])})"
-    behind = " (edited)" if "edited_at" in item else ""
-    text = first_line(named_text(item), max(width - len(before) - len(behind), 1))
-    return f"{before}{text}{behind}" if text else ""
+    files = ", ".join(_file_shown(file) for one in item.get("attachments", ()) for file in one["files"])
+    behind = (" (edited)" if "edited_at" in item else "") + (f" [{files}]" if files else "")
+    text = first_line(named_text(item), max(width - len(before) - len(behind), _TEXT_WIDTH_MIN))
+    return first_line(f"{before}{text}{behind}", width) if text or files else ""
+
+
+def _file_shown(file: Mapping[str, Any]) -> str:
+    return file["name"] if file["size"] is None else f"{file['name']} ({size_text(file['size'])})"
+
+
+def without_attached(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return commits without those whose files a post among them shows as its own."""
+    attached = {one["commit"] for item in items for one in item.get("attachments", ())}
+    return [item for item in items if item["commit"] not in attached]
 
 
 def named_text(item: Mapping[str, Any]) -> str:

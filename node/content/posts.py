@@ -4,7 +4,7 @@ A reply, an edit and a deletion are posts of the same branch (`verifier.posts`).
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlalchemy import Connection
@@ -19,10 +19,12 @@ from node.timelines.commit_fields import author_fields, load_whole_blocks, store
 from node.timelines.post_views import counts_for, find_mentions
 from node.timelines.views import timeline_items
 from node.timelines.why import find_commit
-from protocol.formats.body import Hide, Permission
-from protocol.formats.content import Post
-from protocol.formats.text import id_text
-from protocol.ids import CommitId
+from protocol.formats.body import Hide, Permission, kind_name
+from protocol.formats.commit import TanglePlace
+from protocol.formats.content import Files, Post
+from protocol.formats.text import id_text, parse_id
+from protocol.ids import BlockId, CommitId, ObjectId
+from protocol.limits.formats import FILE_COUNT_MAX
 from protocol.limits.users import WRITE_GROUP_COMMITS_MAX
 from ravel.types.commits import WrittenCommitView, WrittenPosts
 from ravel.types.posts import HiddenPost, PostVersion, PostVersions, Thread, WrittenPost
@@ -37,8 +39,9 @@ from storage.commits.post_index import (
 from storage.engine.errors import StorageError
 from storage.engine.id_keys import chunks
 from storage.repos.repos import Branch
-from verifier.posts import CHANGES, HIDDEN_KINDS, Relation, make_place
+from verifier.posts import CHANGES, HIDDEN_KINDS, Relation, make_attach_place, make_place
 
+_FILES_KIND: Final = kind_name(Files)
 _DELETION_TEXT: Final = "(deleted an earlier post)"
 """What older nodes show of a deletion."""
 
@@ -61,11 +64,14 @@ class Posts:
         self._author = author
         self._find_branch = find_branch
 
-    async def write(self, branch: str, text: str, resolve_mentions: bool = False) -> WrittenCommitView:
-        """Write one post on the branch's heads; it is durable when this returns."""
+    async def write(
+        self, branch: str, text: str, resolve_mentions: bool = False, attachments: Sequence[str] = ()
+    ) -> WrittenCommitView:
+        """Write one post on the branch's heads, with the files that commits have added; durable when this returns."""
         target = self._find_branch(branch)
         body = await self._make_post(target, text, resolve_mentions)
-        return _written_view(target, await write_commit(self._hub, self._author, target, body))
+        draft = Draft(body, tangles=await self._attach(target, attachments))
+        return _written_view(target, await write_commit(self._hub, self._author, target, draft))
 
     async def write_many(self, branch: str, texts: list[str]) -> WrittenPosts:
         """Write posts one after the other, some hundred in a transaction; all are durable when this returns.
@@ -101,24 +107,33 @@ class Posts:
         outcomes = await write_each(self._hub, self._author, target, [Post(text) for text in texts])
         return [one if isinstance(one, Exception) else _written_view(target, one) for one in outcomes]
 
-    async def reply(self, commit: str, text: str, resolve_mentions: bool = False) -> WrittenPost:
-        """Write a reply to a commit. A reply to a reply is of the same thread, and one to an edit answers the post."""
+    async def reply(
+        self, commit: str, text: str, resolve_mentions: bool = False, attachments: Sequence[str] = ()
+    ) -> WrittenPost:
+        """Write a reply, as `write`. One to a reply is of the same thread, and one to an edit answers the post."""
         target = await self._find(commit)
         row = target.row
         first = row.about if row.relation == Relation.REPLY and row.about is not None else row.commit_id
         body = await self._make_post(target.branch, text, resolve_mentions)
-        return await self._write_about(target, body, Relation.REPLY, first)
+        draft = Draft(body, tangles=await self._attach(target.branch, attachments))
+        return await self._write_about(target, draft, Relation.REPLY, first)
 
     async def edit(self, commit: str, text: str, resolve_mentions: bool = False) -> WrittenPost:
         """Give a post another text. Raises ServiceError where it is not this person's, or has no text to change."""
         target = await self._find_own(commit, "edit")
-        body = await self._make_post(target.branch, text, resolve_mentions)
-        return await self._write_about(target, body, Relation.EDIT, target.row.commit_id)
+        draft = Draft(await self._make_post(target.branch, text, resolve_mentions))
+        return await self._write_about(target, draft, Relation.EDIT, target.row.commit_id)
 
     async def delete(self, commit: str) -> WrittenPost:
-        """Delete a post for good. Raises ServiceError as `edit`."""
+        """Delete a post for good, and remove its files from the branch. Raises ServiceError as `edit`."""
         target = await self._find_own(commit, "delete")
-        return await self._write_about(target, Post(_DELETION_TEXT), Relation.DELETE, target.row.commit_id)
+        files = await self._hub.run_blocking(self._load_attached, target.row)
+        draft = Draft(
+            Post(_DELETION_TEXT),
+            deps=tuple(dict.fromkeys(adder for adder, _ in files)),
+            removed_files=tuple(dict.fromkeys(file for _, file in files)),
+        )
+        return await self._write_about(target, draft, Relation.DELETE, target.row.commit_id)
 
     async def hide(self, commit: str, hidden: bool) -> HiddenPost:
         """Hide a post from all views but its versions, or show it again. Writes nothing where it is so already."""
@@ -166,11 +181,18 @@ class Posts:
             text = await self._hub.run_blocking(resolve_mentions, self._hub.replica, repo, text)
         return Post(text)
 
+    async def _attach(self, branch: Branch, attachments: Sequence[str]) -> tuple[TanglePlace, ...]:
+        """Return the place that names the files of a post, if it has any. Raises ServiceError."""
+        if not attachments:
+            return ()
+        found = await self._hub.run_blocking(self._find_attached, branch, attachments)
+        return (make_attach_place(found),)
+
     async def _write_about(
-        self, target: _Target, body: Post, relation: Relation, about: CommitId
+        self, target: _Target, draft: Draft, relation: Relation, about: CommitId
     ) -> WrittenPost:
         post = target.row.commit_id
-        draft = Draft(body, tangles=(make_place(relation, about, post),))
+        draft = replace(draft, tangles=(*draft.tangles, make_place(relation, about, post)))
         written = await write_commit(self._hub, self._author, target.branch, draft)
         return {**_written_view(target.branch, written), "post": id_text(post)}
 
@@ -210,6 +232,34 @@ class Posts:
         is_own = persons.get(row.author, row.author) == persons.get(user, user)
         return _Target(branch, row, is_own, change.is_deleted)
 
+    def _find_attached(self, branch: Branch, texts: Sequence[str]) -> tuple[CommitId, ...]:
+        """Find the commits that added a post's files, each once. Raises ServiceError where others would not see them so."""
+        with self._hub.replica.database.read() as connection:
+            ids = dict.fromkeys(find_commit(connection, text, [branch]).commit_id for text in texts)
+            rows = load_rows(connection, ids)
+        persons, user = self._hub.replica.persons(branch.facts.repo_id), self._author.user
+        for raw in ids:
+            row = rows.get(raw)
+            is_own = row is not None and persons.get(row.author, row.author) == persons.get(user, user)
+            if row is None or row.is_void or row.body_kind != _FILES_KIND or not is_own:
+                raise ServiceError(
+                    "bad_request",
+                    f"{id_text(raw)[:12]} is no commit by which you added files",
+                    "name the `commit` that adding a file answered with",
+                )
+        return tuple(ids)
+
+    def _load_attached(self, post: TimelineRow) -> list[tuple[CommitId, ObjectId]]:
+        """Load the files of a post that the branch still has, with the commits that added them: as many as one removes."""
+        with self._hub.replica.database.read() as connection:
+            [item] = timeline_items(connection, self._hub.replica, [post], 0)
+        files = [
+            (CommitId(BlockId(parse_id(one["commit"]))), ObjectId(BlockId(parse_id(file["file"]))))
+            for one in item.get("attachments", ())
+            for file in one["files"]
+        ]
+        return files[:FILE_COUNT_MAX]
+
     def _load_post(self, connection: Connection, text: str) -> TimelineRow:
         """Find the commit of an id or prefix; for an edit or a deletion that counts, its post. Raises ServiceError."""
         found = find_commit(connection, text)
@@ -240,7 +290,8 @@ class Posts:
             versions: list[PostVersion] = []
             for one in shown:
                 content = stored_fields(replica, one, blocks.get(one.num))
-                content.pop("reply_to", None)  # it is the post's
+                for name in ("reply_to", "attachments"):  # they are the post's
+                    content.pop(name, None)  # type: ignore[misc]
                 if one.relation == Relation.DELETE:
                     content["text"] = None
                 if content["text"] and (

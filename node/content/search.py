@@ -23,6 +23,7 @@ from node.timelines.commit_fields import CARRIED
 from node.timelines.views import timeline_items
 from protocol.formats.text import id_text, parse_id
 from protocol.ids import UserId
+from protocol.limits.formats import FILE_COUNT_MAX
 from protocol.limits.users import (
     SEARCH_EXCERPT_SIZE,
     SEARCH_LOOKED_UP_AT_ONCE,
@@ -33,7 +34,7 @@ from protocol.limits.users import (
 )
 from ravel.types.commits import TimelineItem
 from ravel.types.search import SearchHit, SearchIndexView, TextRoot
-from storage.blobs.files import load_names
+from storage.blobs.files import load_added
 from storage.commits.commits import TimelineRow, load_numbered
 from storage.commits.post_index import measure_posts
 from storage.commits.search_index import (
@@ -336,9 +337,10 @@ class _Reader:
             yield from self._open(left)
             return
         self._opened += len(rows)
-        names = load_names(self._connection, [row.num for row in rows if row.body_kind == "files"])
+        adding = [row.num for row in rows if row.body_kind == "files"]
+        added = load_added(self._connection, adding, len(adding) * FILE_COUNT_MAX)
         for row, item in zip(rows, items, strict=True):
-            yield row, item, names.get(row.num, ())
+            yield row, item, [one.name for one in added.get(row.num, ())]
 
     def _is_wanted(self, row: TimelineRow) -> bool:
         if row.is_void or row.branch_num not in self._branches:

@@ -2,11 +2,13 @@
 
 from typing import Annotated, Final
 
+import msgspec
 from msgspec import Meta
 
 from node.contract.access import READ_BRANCH, READ_COMMIT, WRITE_BRANCH
 from node.contract.endpoint import KEY_ERRORS, LONG_WRITE_SECONDS, WRITE_ERRORS, Endpoint
-from node.contract.values import Request, Text
+from node.contract.values import IdText, Request, Text
+from protocol.limits.formats import ACK_COUNT_MAX
 from protocol.limits.users import (
     BODY_WAIT_SECONDS,
     IDEMPOTENCY_KEY_SIZE_MAX,
@@ -24,8 +26,8 @@ from ravel.types.commits import (
 )
 
 
-class PostRequest(Request, frozen=True):
-    """Writes a post."""
+class PostTextRequest(Request, frozen=True):
+    """Says what a post says."""
 
     text: Text
     resolve_mentions: Annotated[
@@ -37,6 +39,18 @@ class PostRequest(Request, frozen=True):
             )
         ),
     ] = False
+
+
+class PostRequest(PostTextRequest, frozen=True):
+    """Writes a post, with files or without."""
+
+    attachments: Annotated[
+        list[IdText],
+        Meta(
+            max_length=ACK_COUNT_MAX,
+            description="Commits of yours in this branch that added the post's files, as `add_file` answered.",
+        ),
+    ] = msgspec.field(default_factory=list)
 
 
 class PostsRequest(Request, frozen=True):

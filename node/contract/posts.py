@@ -3,7 +3,7 @@
 from typing import Final
 
 from node.contract.access import ADMIN_COMMIT, READ_COMMIT, WRITE_COMMIT
-from node.contract.commits import PostRequest
+from node.contract.commits import PostRequest, PostTextRequest
 from node.contract.endpoint import WRITE_ERRORS, Endpoint, QueryParameter, limit_parameter
 from node.contract.values import Request
 from protocol.limits.users import TIMELINE_WINDOW_MAX
@@ -32,7 +32,7 @@ EDIT_POST: Final = Endpoint(
     path="/commits/{commit}/text",
     scopes=WRITE_COMMIT,
     summary="Give a post of one's own another text. Earlier ones stay readable until they are erased.",
-    request=PostRequest,
+    request=PostTextRequest,
     answer=WrittenPost,
     errors=WRITE_ERRORS,
 )
@@ -41,7 +41,7 @@ DELETE_POST: Final = Endpoint(
     method="DELETE",
     path="/commits/{commit}",
     scopes=WRITE_COMMIT,
-    summary="Delete a post of one's own for good. What it said stays readable until it is erased.",
+    summary="Delete a post of one's own for good, and remove its files. What it said stays readable until it is erased.",
     answer=WrittenPost,
     errors=WRITE_ERRORS,
 )

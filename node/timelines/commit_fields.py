@@ -27,7 +27,7 @@ from ravel.types.commits import AuthorFields, BodyFields, ContentFields, Origin
 from storage.commits.blocks import DamagedBlock
 from storage.commits.commits import TimelineRow
 from storage.repos.repos import Branch
-from verifier.posts import Relation, find_relation
+from verifier.posts import Relation, find_attached, find_relation
 
 CARRIED: Final = kind_name(Carried)
 
@@ -66,11 +66,13 @@ def stored_fields(replica: Replica, row: TimelineRow, encoded: list[bytes] | Non
 def opened_fields(
     replica: Replica, row: TimelineRow, commit: Commit, body: Body | UnknownBody
 ) -> ContentFields:
-    """`body_fields` of an accepted commit, and what it answers; `node.timelines.post_views` fills in the rest."""
+    """`body_fields` of an accepted commit, what it answers and names; `node.timelines.post_views` fills in the rest."""
     branch = replica.branches[row.branch_num]
     fields = cast("ContentFields", body_fields(replica, branch, body, row.timestamp))  # the rest is optional
     if document := document_name(commit, is_root_branch=branch.facts.is_root_branch):
         fields["document"] = document
+    if attached := find_attached(commit, is_root_branch=branch.facts.is_root_branch):
+        fields["attachments"] = [{"commit": id_text(raw), "files": []} for raw in attached]
     if row.relation == Relation.REPLY:
         stated = find_relation(commit, is_root_branch=branch.facts.is_root_branch)
         if stated is not None and stated.answers is not None:

@@ -1,4 +1,5 @@
-"""Completes shown commits by what others say of them: edits, deletions, hiding, what a reply answers, names of people.
+"""Completes shown commits by what others say of them: edits, deletions, hiding, what a reply answers, files of posts,
+names of people.
 
 An edit or a deletion that counts changes its post, wherever that is shown, and is itself shown as one. Any other is shown
 as the plain post that it is to older nodes.
@@ -12,10 +13,13 @@ from sqlalchemy import Connection
 
 from node.ingest.replica import Replica
 from node.timelines.commit_fields import find_origins, load_whole_blocks, stored_fields
+from protocol.formats.body import kind_name
+from protocol.formats.content import Files
 from protocol.formats.text import id_text, parse_id
 from protocol.ids import BlockId, CommitId, RepoId, UserId
-from protocol.limits.users import MENTIONS_MAX, QUOTE_LENGTH_MAX
-from ravel.types.commits import ContentFields, Mention, Origin, ReplyTo
+from protocol.limits.users import ATTACHED_COUNT_MAX, MENTIONS_MAX, QUOTE_LENGTH_MAX
+from ravel.types.commits import Attachment, ContentFields, Mention, Origin, ReplyTo
+from storage.blobs.files import load_added
 from storage.commits.commits import TimelineRow, load_rows
 from storage.commits.post_index import NO_CHANGE, PostChange, can_be_changed, load_changes
 from verifier.posts import CHANGES, HIDDEN_KINDS, Relation
@@ -26,6 +30,7 @@ _ID_SHOWN: Final = 12
 _QUOTED_SIZE: Final = 53 * QUOTE_LENGTH_MAX
 """Characters of a line that are looked at: no more can be quoted, if all of it are ids that become names."""
 _OF_BODY: Final = ("erased", "unreadable", "damaged")
+_FILES: Final = kind_name(Files)
 
 
 def show_changes(
@@ -114,6 +119,7 @@ class _BranchPosts:
         answered_rows = [about[raw] for raw in answered & about.keys()]
         origins = find_origins(self._connection, self._replica, answered_rows)
         quotes = self._quote(answered_rows, changes)
+        self._attach(pairs, changes)
         for row, fields in pairs:
             post = None if row.about is None else about.get(row.about)
             if counts_for(row, post, self._persons):
@@ -121,12 +127,42 @@ class _BranchPosts:
                 fields["edits" if row.relation == Relation.EDIT else "deletes"] = id_text(post.commit_id)
                 if row.relation == Relation.DELETE or self._is_gone(post, changes):
                     fields["text"] = None
+                fields.pop("attachments", None)
             else:
                 self._show_post(row, fields, changes.get(row.num, NO_CHANGE), texts)
             if "reply_to" in fields:
                 self._show_answered(fields["reply_to"], about, changes, origins, quotes)
             if fields["text"] and (named := find_mentions(self._replica, self._repo_id, fields["text"])):
                 fields["mentions"] = named
+
+    def _attach(
+        self, pairs: Sequence[tuple[TimelineRow, ContentFields]], changes: Mapping[int, PostChange]
+    ) -> None:
+        """Fill in the files that posts name, and take out what does not count: see profiles/posts.md. One look for all."""
+        naming = [(row, fields) for row, fields in pairs if "attachments" in fields]
+        named = dict.fromkeys(_id_of(one["commit"]) for _, fields in naming for one in fields["attachments"])
+        rows = self._load_posts([*named][:ATTACHED_COUNT_MAX]) if named else {}
+        nums = [row.num for row in rows.values()]
+        files = load_added(self._connection, nums, ATTACHED_COUNT_MAX)
+        for post, fields in naming:
+            shown: list[Attachment] = []
+            for one in fields["attachments"]:
+                row = rows.get(_id_of(one["commit"]))
+                if row is None or row.body_kind != _FILES or row.is_void or not self._is_same(row, post):
+                    continue
+                of_row = () if self._is_gone(post, changes) else files.get(row.num, ())
+                one["files"] = [
+                    {"file": id_text(each.object_id), "name": each.name, "size": each.size} for each in of_row
+                ]
+                shown.append(one)
+            if shown:
+                fields["attachments"] = shown
+            else:
+                del fields["attachments"]
+
+    def _is_same(self, row: TimelineRow, other: TimelineRow) -> bool:
+        """Return True if one person wrote both."""
+        return self._persons.get(row.author, row.author) == self._persons.get(other.author, other.author)
 
     def _load_posts(self, ids: Collection[CommitId | None]) -> dict[CommitId, TimelineRow]:
         """Return the commits that are of this branch: of others a token for it must not learn."""
@@ -226,4 +262,8 @@ class _BranchPosts:
 
 
 def _answered(reply: ReplyTo) -> CommitId:
-    return CommitId(BlockId(parse_id(reply["commit"])))
+    return _id_of(reply["commit"])
+
+
+def _id_of(text: str) -> CommitId:
+    return CommitId(BlockId(parse_id(text)))

@@ -3,7 +3,7 @@
 The marks are this node's: pages on a laptop and a phone show the same, and nobody else learns who has read what.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -191,7 +191,12 @@ class UnseenCommits:
             and (item["text"] is not None or "files" in item)
             and persons.get(author := UserId(parse_id(item["origin"]["author"])), author) != me
         }
-        nums = tuple(one.num for one in others if one.kind != CARRIED or one.num in carried)
+        attached = _find_attached(items)  # a post with its files is one message
+        nums = tuple(
+            one.num
+            for one in others
+            if one.num not in attached and (one.kind != CARRIED or one.num in carried)
+        )
         has_more |= any(one.kind == CARRIED for one in closed)
         shown = (items[num] for num in nums if num in items)
         news = _News(state, nums, up_to, has_more, tuple(_find_mentions(shown, id_text(self._user))))
@@ -205,6 +210,12 @@ def _open(connection: Connection, replica: Replica, unseen: list[Unseen]) -> dic
     return {
         row.num: item for row, item in zip(rows, timeline_items(connection, replica, rows, 0), strict=True)
     }
+
+
+def _find_attached(items: Mapping[int, TimelineItem]) -> set[int]:
+    """Return those of some commits whose files others among them show as their own."""
+    named = {one["commit"] for item in items.values() for one in item.get("attachments", ())}
+    return {num for num, item in items.items() if item["commit"] in named}
 
 
 def _find_mentions(items: Iterable[TimelineItem], user: str) -> list[MentioningCommit]:

@@ -30,6 +30,8 @@ MENTIONS_MAX: Final = 64
 """Words after an @ that are looked up when a post is written, and people that one shows: each is compared with all names."""
 QUOTE_LENGTH_MAX: Final = 120
 """Characters of an answered post that are shown above its reply: a line."""
+ATTACHED_COUNT_MAX: Final = 2048
+"""Commits that posts of one answer name for their files, and files of these: 20 ms, 2 MiB of names. More are left out."""
 MERGED_COUNT_MAX: Final = 20_000
 """Commits that one merge of branches carries over: some seconds of writing, in one transaction."""
 MERGES_LOOKED_MAX: Final = 100

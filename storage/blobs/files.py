@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, select
 
@@ -57,6 +57,11 @@ _THERE: Final = (
     .order_by(files.c.num)
 )
 """Files of a branch that no commit removes."""
+_ADDED: Final = (
+    select(files.c.commit_num, files.c.object_id, files.c.name, files.c.size)
+    .where(~IS_REMOVED)
+    .order_by(files.c.num)
+)
 _OF_NAMES: Final = _THERE.where(files.c.name.in_(bindparam("keys", expanding=True)))
 _AWAITING: Final = (
     select(awaited_adders.c.commit_num, awaited_adders.c.adder, late_removals.c.objects)
@@ -68,6 +73,14 @@ _AWAITING: Final = (
 _COMMIT_NUMS: Final = select(commits.c.commit_id, commits.c.num).where(
     commits.c.id_key.in_(bindparam("keys", expanding=True))
 )
+
+
+class AddedFileRow(NamedTuple):
+    """File that a commit added: what its author says of it."""
+
+    object_id: ObjectId
+    name: str
+    size: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,13 +204,16 @@ def find_same_files(
     return found
 
 
-def load_names(connection: Connection, commit_nums: Sequence[int]) -> dict[int, list[str]]:
-    """Load the names of files that these commits add and none removes, by the commit's number. Costs O(files)."""
-    found: dict[int, list[str]] = {}
+def load_added(
+    connection: Connection, commit_nums: Sequence[int], limit: int
+) -> dict[int, list[AddedFileRow]]:
+    """Load the files that these commits add and none removes, by the commit's number: `limit` at most. Costs O(files)."""
+    found: dict[int, list[AddedFileRow]] = {}
     for part in chunks(commit_nums):
-        query = select(files.c.commit_num, files.c.name).where(files.c.commit_num.in_(part), ~IS_REMOVED)
-        for num, name in connection.execute(query.order_by(files.c.num)):
-            found.setdefault(num, []).append(name)
+        query = _ADDED.where(files.c.commit_num.in_(part)).limit(limit)
+        for num, *row in connection.execute(query):
+            found.setdefault(num, []).append(AddedFileRow(*row))
+            limit -= 1
     return found
 
 

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { groupsOf, keysOf } from "./parts/groups.js";
+import { filesOf, groupsOf, keysOf } from "./parts/groups.js";
 
 /** Rows of commits, the newest first; all change one set, but for `post`. */
 function rowsOf(...commits) {
@@ -62,6 +62,15 @@ test("files that came just before a post of the same author are of its message",
   const groups = groupsOf(rows);
   assert.deepEqual(groups.map(({ rows: all }) => all.map(({ item }) => item.commit)), [["post", "b", "a"], ["old"], ["other"]]);
   assert.deepEqual(groups.map(({ main }) => main.item.commit), ["post", "old", "other"]);
+});
+
+test("files that a post names are of its message, whatever stands between, and no others are", () => {
+  const attachments = ["b", "a"].map((commit) => ({ commit, files: [{ name: `${commit}.png`, file: `id-${commit}`, size: 1 }] }));
+  const rows = [part("post", "post", 300, "ann", { attachments }), part("near", "files", 299), part("bob", "post", 200, "bob"), part("b", "files", 100), part("a", "files", 0)];
+  const groups = groupsOf(rows);
+  assert.deepEqual(groups.map(({ rows: all }) => all.map(({ item }) => item.commit)), [["post", "b", "a"], ["near"], ["bob"]]);
+  assert.deepEqual(filesOf(rows[0], groups[0].rows).map(({ commit, file }) => [commit, file]), [["b", "id-b"], ["a", "id-a"]]);
+  assert.deepEqual(filesOf(rows[1], groups[1].rows), [{ commit: "near", name: "a.png", file: "a.png" }]);
 });
 
 test("a post that is void, edits another or was deleted takes no files to it", () => {

@@ -66,6 +66,9 @@ def test_six_files_with_their_words_are_one_message(tmp_path: Path, page: Browse
         page.until(says("6 files, ", f"{ROWS}[0]"))
         assert page.evaluate(f"{ROWS}[0].querySelector('.doc [data-size]').dataset.size") == "7.8 KiB"
         picture(page, "six-files")
+        last = alice.client.show_timeline("main", before_position=2**53, limit=1)["items"][0]
+        named = [file["name"] for one in last["attachments"] for file in one["files"]]
+        assert named == names, "the post names its files: every reader shows one row"
         assert page.complaints() == []
 
 

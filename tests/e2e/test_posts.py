@@ -73,5 +73,15 @@ def test_people_talk_edit_and_delete(tmp_path: Path) -> None:
         assert alice.client.show_commit(json.loads(letter)["commit"])["text"] == "dear Ben,\n\nsee you"
         run_ravel(alice, "post", "unhide", reply)
         assert f"re Ann [{post[:12]}, deleted]: yes, @Ann" in _log(alice, branch)
+
+        for name in ("plan.txt", "beds.csv"):
+            (tmp_path / name).write_text(name)
+        files = [f"--file={tmp_path / name}" for name in ("plan.txt", "beds.csv")]
+        rows = len(_log(bob, branch))
+        sent = _do(bob, "reply", reply, "the plan", *files)
+        assert len(_log(bob, branch)) == rows + 1, "a message with its files is one row"
+        assert "the plan [plan.txt (8 bytes), beds.csv" in _log(bob, branch)[-1]
+        run_ravel(bob, "delete", sent, "--yes")
+        assert bob.client.list_files(branch)["files"] == []
         watched = bob.client.follow_edits(branch)["edits"]
-        assert {one["item"].get("deletes") for one in watched if "item" in one} == {None, post}
+        assert {one["item"].get("deletes") for one in watched if "item" in one} == {None, post, sent}

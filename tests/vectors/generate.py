@@ -293,7 +293,7 @@ def declared_kinds() -> JsonObject:
 
 
 def files() -> JsonObject:
-    """Files of a branch: a commit that adds two, and the next, which removes one of them and adds a third.
+    """Files of a branch: a commit that adds two, the next, which removes one of them and adds a third, and a post of both.
 
     The contents give the keys of the files that the headers name. The first ack and the negative dep are of no commit here.
     Plaintext byte i is i mod 251.
@@ -314,14 +314,24 @@ def files() -> JsonObject:
         Links((first.commit_id,), (EPOCH,), (middle.object_id,), (small.object_id,)),
         (GivenKey(middle.key),),
         Files((FileEntry("Grüße.txt", 300),)),
-        feed_previous=first.commit_id,
+        feed=(first,),
     )
+    named = (first.commit_id, second.commit_id)
+    text = Post("Beds and seeds")
+    post, published_post = _file_commit((second.commit_id,), Links(), (), text, (first, second), named)
     return {
         "epoch_key": EPOCH_KEY.hex(),
         "branch_id": BRANCH_ID.hex(),
         "commit_ids": [first.commit_id.hex(), second.commit_id.hex()],
         "publications": [published.hex(), published_after.hex()],
         "there_after_both": ["large.bin", "Grüße.txt"],
+        "post": {
+            "publication": published_post.hex(),
+            "commit_id": post.commit_id.hex(),
+            "text": text.text,
+            "attached": [commit_id.hex() for commit_id in named],
+            "files": ["large.bin", "Grüße.txt"],
+        },
         "objects": objects,
     }
 
@@ -330,10 +340,12 @@ def _file_commit(
     acks: tuple[CommitId, ...],
     header: Links,
     keys: tuple[GivenKey, ...],
-    body: Files,
-    feed_previous: CommitId | None = None,
+    body: Files | Post,
+    feed: tuple[Commit, ...] = (),
+    named: tuple[CommitId, ...] = (),
 ) -> tuple[Commit, bytes]:
-    """A commit and its publication."""
+    """A commit behind those of its author's feed, and its publication. A post names commits that added its files."""
+    group = TanglePlace("group", EPOCH, (EPOCH,))
     reference, body_blocks = build_object(encode_body(body), CONVERGENCE)
     content = Content(
         author=USER,
@@ -341,17 +353,16 @@ def _file_commit(
         epoch=EPOCH,
         by_writer=True,
         whole=True,
-        feed_sequence=1 if feed_previous is None else 2,
-        feed_previous=feed_previous,
-        tangles=(TanglePlace("group", EPOCH, (EPOCH,)),),
+        feed_sequence=1 + len(feed),
+        feed_previous=feed[-1].commit_id if feed else None,
+        tangles=(TanglePlace("attach", named[0], named), group) if named else (group,),
         timestamp=1_790_000_000_000,
-        metadata=b"",
+        metadata=declare_kind(body) if isinstance(body, Post) else b"",
         body=reference,
         file_keys=keys,
     )
     mark = hashing.branch_mark(hashing.branch_secret(EPOCH_KEY, BRANCH_ID))
-    rank = 1 if feed_previous is None else 2
-    commit, block = create_commit(acks, rank, mark, header, content, USER_SECRET, CONVERGENCE)
+    commit, block = create_commit(acks, 1 + len(feed), mark, header, content, USER_SECRET, CONVERGENCE)
     return commit, _publish(commit, (block, *body_blocks)).encoded
 
 

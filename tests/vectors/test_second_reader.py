@@ -285,7 +285,22 @@ def remake_files(vector: Vector) -> Vector:
         "commit_ids": [commit["commit_id"] for commit, _ in opened],
         "publications": published,
         "there_after_both": list(there.values()),
+        "post": remake_post_with_files(vector["post"]["publication"], there),
         "objects": [remade[file] for file in objects],
+    }
+
+
+def remake_post_with_files(publication: str, there: dict[tuple[bytes, bytes], str]) -> Vector:
+    """The place in the tangle `attach` names the commits whose files are the post's."""
+    commit, body = open_publication(bytes.fromhex(publication))
+    assert body["tag"] == "post1"
+    [named] = [previous for kind, _, previous in commit["tangles"] if kind == "attach"]
+    return {
+        "publication": publication,
+        "commit_id": commit["commit_id"],
+        "text": body["text"],
+        "attached": named,
+        "files": [name for (_, adder), name in there.items() if adder in named],
     }
 
 

@@ -16,13 +16,20 @@ export function documentOf(kind) {
  */
 export function groupsOf(rows, before = new Set()) {
   const groups = [];
+  const naming = new Map(); // commit that added files of a post -> the post's group, which comes first: it is newer
   for (const row of rows) {
     const { item } = row;
+    const message = naming.get(item.commit);
+    if (message) {
+      message.rows.push(row);
+      continue;
+    }
     const isPlain = !row.isVoid && !item.damaged && !item.erased && !item.unreadable;
     const document = isPlain ? documentOf(item.kind) : "";
     const last = groups.at(-1);
     if (last && (document ? isNextChange(last, item, document) : isPlain && isOfMessage(last, item))) last.rows.push(row);
     else groups.push({ document, rows: [row], main: row });
+    for (const { commit } of item.attachments ?? []) naming.set(commit, groups.at(-1));
   }
   for (const group of groups) group.key = keyOf(group.rows, before);
   return groups;
@@ -32,13 +39,20 @@ function isNextChange(group, item, document) {
   return group.document === document && group.main.item.document === item.document && Math.abs(group.rows.at(-1).item.time - item.time) <= PAUSE_SECONDS;
 }
 
-/** Whether files came just before the words or the files of a group, of the same author. */
+/** Whether files came just before the words or the files of a group, of the same author, and no post names its own. */
 function isOfMessage(group, item) {
   const [main, oldest] = [group.main, group.rows.at(-1).item];
-  if (item.kind !== "files" || !item.files?.length || group.document || main.isVoid) return false;
+  if (item.kind !== "files" || !item.files?.length || group.document || main.isVoid || main.item.attachments) return false;
   const isMessage = main.item.kind === "files" ? main.item.files?.length : main.item.kind === "post" && !main.item.edits && !main.item.deletes;
   const isPlain = !main.item.damaged && !main.item.erased && !main.item.unreadable && !main.item.deleted && !main.item.hidden_by;
   return isMessage && isPlain && oldest.author === item.author && Math.abs(oldest.time - item.time) <= MESSAGE_SECONDS;
+}
+
+/** The files of a message, as its post names them, else as its commits added them: `{ commit, name, file, size }`. */
+export function filesOf({ item }, rows) {
+  if (item.attachments) return item.attachments.flatMap(({ commit, files }) => files.map((one) => ({ ...one, commit })));
+  const adding = rows.toReversed().filter((row) => row.item.files?.length && !row.isVoid);
+  return adding.flatMap((row) => row.item.files.map((name, index) => ({ commit: row.item.commit, name, file: row.item.files_added?.[index] ?? name })));
 }
 
 /** A group's key: the oldest of its commits when it was first drawn. It stays while newer and older ones join them. */

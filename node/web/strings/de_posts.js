@@ -87,7 +87,7 @@ export const ofPosts = {
   editsPost: "hat einen Beitrag bearbeitet",
   deletesPost: "hat einen Beitrag gelöscht",
   delete: "Löschen",
-  deleteQuestion: "Diesen Beitrag endgültig löschen? Sein Text bleibt bei allen, die ihn haben, bis er dort getilgt wird.",
+  deleteQuestion: "Diesen Beitrag mit seinen Dateien endgültig löschen? Sein Text bleibt bei allen, die ihn haben, bis er dort getilgt wird.",
   deletedByAuthor: "Vom Verfasser gelöscht.",
   hide: "Verbergen",
   hidden: "Der Beitrag ist vor allen Mitgliedern verborgen.",

@@ -87,7 +87,7 @@ export const ofPosts = {
   editsPost: "edited a post",
   deletesPost: "deleted a post",
   delete: "Delete",
-  deleteQuestion: "Delete this post for good? What it said stays with everybody who has it, until it is erased there.",
+  deleteQuestion: "Delete this post and its files for good? What it said stays with everybody who has it, until it is erased there.",
   deletedByAuthor: "Deleted by its author.",
   hide: "Hide",
   hidden: "The post is hidden from all members.",

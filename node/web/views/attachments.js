@@ -18,9 +18,9 @@ const WINDOWS_MAX = 10; // of a branch in which sizes are looked for: files beyo
 const sizes = signal(new Map());
 const wanted = new Map(); // branch -> files of rows that are shown, until the list comes
 
-/** Posts name their files, and the list of a branch's files has the sizes: one is asked for, for all rows that want some. */
+/** What adds files names them, and the list of a branch's files has the sizes: one is asked for, for all rows that want some. */
 function useSizes(branch, files) {
-  const due = files.filter(({ key }) => !sizes.value.has(key)).map(({ key }) => key);
+  const due = files.filter(({ key, size }) => size === undefined && !sizes.value.has(key)).map(({ key }) => key);
   useEffect(() => {
     if (!due.length) return;
     if (wanted.has(branch)) due.forEach((one) => wanted.get(branch).add(one));
@@ -47,12 +47,14 @@ async function look(branch) {
   sizes.value = all;
 }
 
-/** The files of a message: of one commit or of several. What calls itself a picture is one until its bytes say otherwise. */
-export function Attachments({ items, branch, tab }) {
+const sizeOf = (one) => (one.size === undefined ? sizes.value.get(one.key) : one.size) ?? null;
+
+/** The files of a message, as `filesOf` gives them. What calls itself a picture is one until its bytes say otherwise. */
+export function Attachments({ files: given, branch, tab }) {
   const [liars, setLiars] = useState([]);
-  const files = items.flatMap((item) => item.files.map((name, index) => ({ name, file: item.files_added?.[index] ?? name, commit: item.commit, key: keyOf(item.commit, name) })));
+  const files = given.map((one) => ({ ...one, key: keyOf(one.commit, one.name) }));
   useSizes(branch, files);
-  const all = files.map(({ key }) => sizes.value.get(key) ?? null);
+  const all = files.map(sizeOf);
   const sum = all.includes(null) ? "" : bytes(all.reduce((total, one) => total + one, 0));
   const pictures = files.filter(({ name, key }) => isPicture(name) && !liars.includes(key)).slice(0, PICTURES_MAX);
   const open = (one) => () => view(branch, files, files.indexOf(one));
@@ -69,8 +71,8 @@ export function Attachments({ items, branch, tab }) {
 
 /** A card that opens what can be shown, and saves the rest. */
 function Document({ branch, one, tab, open }) {
-  const size = sizes.value.get(one.key);
+  const size = sizeOf(one);
   const label = open ? text.openFile(one.name) : text.save(one.name);
   return html`<${Action} class="doc" tab=${tab} label=${label} act=${open ?? (() => save(branch, one.file, one.name))}>
-    <span class="kind"><${Icon} name=${iconOf(one.name)} /></span><span class="grow" data-size=${size != null ? bytes(size) : undefined}><b class="cut"><bdi>${one.name}</bdi></b></span><//>`;
+    <span class="kind"><${Icon} name=${iconOf(one.name)} /></span><span class="grow" data-size=${size !== null ? bytes(size) : undefined}><b class="cut"><bdi>${one.name}</bdi></b></span><//>`;
 }

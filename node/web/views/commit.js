@@ -3,6 +3,7 @@
 import { Face } from "../parts/face.js";
 import { Action, Form, Loaded, useLoaded } from "../parts/form.js";
 import { clock, short, when, whenExactly, whoOf } from "../parts/format.js";
+import { filesOf } from "../parts/groups.js";
 import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
 import { Lanes, layOut, widthOf } from "../parts/tangle.js";
@@ -28,12 +29,13 @@ function Whole({ repo, branch, commit, again }) {
   const isKnown = Boolean(commit.author && commit.kind);
   const isVoid = commit.verdict === "void";
   const who = isKnown ? whoOf(commit, names) : "";
+  const files = isKnown ? filesOf({ item: commit }, [{ item: commit }]) : [];
   return html`
     ${isKnown && html`<div class="part"><${Relation} item=${commit} branch=${commit.branch} tab=${0} />
       <div class="bubble"><${Face} id=${commit.author} name=${who} color=${members.value?.find((one) => one.user === commit.author)?.color ?? null} size="s" /><div>
         <p class="by"><b class="person"><bdi>${who}</bdi></b> <span class="facts" title=${whenExactly(commit.time)}>${when(commit.time)}</span></p>
         <div class="said whole" dir="auto">${commit.text ? html`<${Markdown} source=${commit.text} tab=${0} bounds="alone" mentions=${commit.mentions} />` : html`<${What} item=${commit} branch=${commit.branch} tab=${0} />`}</div>
-        ${commit.files?.length > 0 && html`<${Attachments} items=${[commit]} branch=${commit.branch} tab=${0} />`}</div></div></div>`}
+        ${files.length > 0 && html`<${Attachments} files=${files} branch=${commit.branch} tab=${0} />`}</div></div></div>`}
     <div class="part"><h3>${text.why}</h3>
       <p id="verdict" class=${commit.verdict === "accepted" ? "good" : "alarm"}><strong>${text.verdicts[commit.verdict] ?? commit.verdict}</strong></p>
       <p class="facts">${text.sentence(commit.reason)}</p>

@@ -16,6 +16,8 @@ const NAMES_MAX = 6; // people that are offered at an @
 const ID = /@([a-z2-7]{52})/g;
 const MENTION = /(^|[\s(])@([^\s@[\]]{0,32})$/; // before the caret
 const drafts = new Map(); // branch -> text that was not sent
+const added = new Map(); // branch -> commits that added files of the post that is not sent yet
+const ATTACHED_MAX = 128; // commits that a post names
 
 /** What is written about a post, instead of a post: `{ mode, item }`, `reply` or `edit`. Null: a post. */
 export const about = signal(null);
@@ -77,11 +79,13 @@ export function Compose({ repo, branch }) {
     await attempt(async () => {
       for (const file of files) {
         setDoing(text.attaching(file.name));
-        await api.addFile({ branch: id, name: file.name, content: file }, { timeoutMs: 2 ** 31 - 1 });
+        const { commit } = await api.addFile({ branch: id, name: file.name, content: file }, { timeoutMs: 2 ** 31 - 1 });
+        added.set(id, [...(added.get(id) ?? []), commit].slice(-ATTACHED_MAX));
         setFiles((before) => before.filter((one) => one !== file)); // what is there is not sent again
       }
       setDoing(text.working);
-      if (said.trim()) await write(id, said, of);
+      if (said.trim()) await write(id, said, of, added.get(id) ?? []);
+      added.delete(id);
       if (of?.mode !== "edit") written.value = id;
       end();
     });
@@ -159,10 +163,10 @@ export function Compose({ repo, branch }) {
   </form>`;
 }
 
-async function write(branch, said, of) {
-  if (!of) return api.writePost({ branch, text: said, resolve_mentions: true });
+async function write(branch, said, of, attachments) {
+  if (!of) return api.writePost({ branch, text: said, resolve_mentions: true, attachments });
   const request = { commit: of.item.commit, text: said, resolve_mentions: true };
-  if (of.mode === "reply") return api.replyToPost(request);
+  if (of.mode === "reply") return api.replyToPost({ ...request, attachments });
   const before = textOf(of.item);
   await api.editPost(request);
   return tell(text.saved, () => api.editPost({ ...request, text: before }));

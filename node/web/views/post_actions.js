@@ -3,12 +3,14 @@
 import { Face, Icon } from "../parts/face.js";
 import { Action, Loaded, useLoaded } from "../parts/form.js";
 import { when, whoOf } from "../parts/format.js";
+import { filesOf } from "../parts/groups.js";
 import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
 import { addressOf, go, may, members, status } from "../state/node.js";
 import { api, tell } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { useState } from "../vendor/preact-hooks.js";
+import { Attachments } from "./attachments.js";
 import { writeAbout } from "./compose.js";
 
 const VERSIONS = 50;
@@ -102,7 +104,8 @@ function Thread({ commit, branch, names }) {
   const loaded = useLoaded(() => api.showThread({ commit: commit.commit, limit: THREAD }), [commit.commit]);
   return html`<${Loaded} of=${loaded}>${({ items }) => html`<ul class="plain" id="thread">${items.map((item) => html`<li key=${item.commit}>
     <p class="by"><bdi class="who">${whoOf(item, names)}</bdi> <a class="when" href=${addressOf(branch.branch, "commit", item.commit)}>${when(item.time)}</a></p>
-    <div class="said" dir="auto">${item.text ? html`<${Markdown} source=${item.text} tab=${0} mentions=${item.mentions} />` : (goneNote(item) ?? item.kind)}</div></li>`)}</ul>`}<//>`;
+    <div class="said" dir="auto">${item.text ? html`<${Markdown} source=${item.text} tab=${0} mentions=${item.mentions} />` : (goneNote(item) ?? item.kind)}</div>
+    ${item.attachments?.some(({ files }) => files.length) && html`<${Attachments} files=${filesOf({ item }, [])} branch=${branch.branch} tab=${0} />`}</li>`)}</ul>`}<//>`;
 }
 
 function Versions({ commit }) {

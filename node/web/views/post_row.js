@@ -2,7 +2,7 @@
 
 import { Face, Icon } from "../parts/face.js";
 import { clock, cut, dayName, dayOf, short, when, whenExactly } from "../parts/format.js";
-import { documentOf } from "../parts/groups.js";
+import { documentOf, filesOf } from "../parts/groups.js";
 import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
 import { addressOf, current, go, me, repos } from "../state/node.js";
@@ -42,7 +42,7 @@ export class Post extends Component {
     const { item, isVoid } = row;
     const isLong = item.text && (item.text.length > LONG || item.text.split("\n").length > LONG_LINES);
     const isMine = !isVoid && item.mentions?.some((one) => one.user === me.value?.user);
-    const files = rows.toReversed().filter((one) => one.item.files?.length && !one.isVoid);
+    const files = filesOf(row, rows);
     const id = item.origin?.author ?? item.author;
     const tap = (event) => {
       if (TOUCH.matches && !event.target.closest("a, button, summary") && !String(getSelection())) go(branch, "commit", item.commit);
@@ -61,7 +61,7 @@ export class Post extends Component {
         ${!item.edits && said && html`<div class=${`said${item.text ? "" : " kind"}${isLong && !isWhole ? " short" : ""}`} dir="auto">${said}</div>`}
         ${isLong && !item.edits && html`<button type="button" class="link" tabindex=${tab} aria-expanded=${Boolean(isWhole)}
           onClick=${() => this.setState({ isWhole: !isWhole })}>${isWhole ? text.less : text.more}</button>`}
-        ${files.length > 0 && html`<${Attachments} items=${files.map((one) => one.item)} branch=${branch} tab=${tab} />`}
+        ${files.length > 0 && html`<${Attachments} files=${files} branch=${branch} tab=${tab} />`}
         ${kept && html`<p class=${`kept${kept === text.keptHere ? " here" : ""}`}><${Icon} name=${kept === text.keptHere ? "laptop" : "check"} size="s" />${kept}</p>`}
       </div>
       ${!isVoid && html`<${PostTools} item=${item} repo=${current.value.repo} branch=${branch} tab=${tab} />`}

@@ -61,7 +61,10 @@ COMPACT_BRANCH: Final[Operation[CompactionResult]] = Operation(
     defaults={"dry_run": False, "without_missing": False},
 )
 WRITE_POST: Final[Operation[WrittenCommitView]] = Operation(
-    "POST", "/branches/{branch}/commits", "commits.WrittenCommitView", defaults={"resolve_mentions": False}
+    "POST",
+    "/branches/{branch}/commits",
+    "commits.WrittenCommitView",
+    defaults={"resolve_mentions": False, "attachments": ()},
 )
 WRITE_POSTS: Final[Operation[WrittenPosts]] = Operation(
     "POST", "/branches/{branch}/commits/batch", "commits.WrittenPosts", seconds_max=3600.0
@@ -79,7 +82,10 @@ EXPLAIN_VERDICT: Final[Operation[VerdictView]] = Operation(
 )
 LIST_VOIDS: Final[Operation[VoidList]] = Operation("GET", "/branches/{branch}/voids", "commits.VoidList")
 REPLY_TO_POST: Final[Operation[WrittenPost]] = Operation(
-    "POST", "/commits/{commit}/replies", "posts.WrittenPost", defaults={"resolve_mentions": False}
+    "POST",
+    "/commits/{commit}/replies",
+    "posts.WrittenPost",
+    defaults={"resolve_mentions": False, "attachments": ()},
 )
 EDIT_POST: Final[Operation[WrittenPost]] = Operation(
     "PUT", "/commits/{commit}/text", "posts.WrittenPost", defaults={"resolve_mentions": False}
@@ -219,9 +225,19 @@ class BranchesCalls(SyncCaller):
             COMPACT_BRANCH, {"branch": branch, "dry_run": dry_run, "without_missing": without_missing}
         )
 
-    def write_post(self, branch: str, text: str, *, resolve_mentions: bool = False) -> WrittenCommitView:
+    def write_post(
+        self, branch: str, text: str, *, resolve_mentions: bool = False, attachments: Sequence[str] = ()
+    ) -> WrittenCommitView:
         """Write a post on the heads of a branch. It is durable when the answer comes."""
-        return self._call(WRITE_POST, {"branch": branch, "text": text, "resolve_mentions": resolve_mentions})
+        return self._call(
+            WRITE_POST,
+            {
+                "branch": branch,
+                "text": text,
+                "resolve_mentions": resolve_mentions,
+                "attachments": attachments,
+            },
+        )
 
     def write_posts(self, branch: str, texts: Sequence[str]) -> WrittenPosts:
         """Write many posts, each following the one before it. All are durable when the answer comes.
@@ -243,10 +259,18 @@ class BranchesCalls(SyncCaller):
         """List the void commits of a branch, and why they are void."""
         return self._call(LIST_VOIDS, {"branch": branch})
 
-    def reply_to_post(self, commit: str, text: str, *, resolve_mentions: bool = False) -> WrittenPost:
+    def reply_to_post(
+        self, commit: str, text: str, *, resolve_mentions: bool = False, attachments: Sequence[str] = ()
+    ) -> WrittenPost:
         """Write a reply to a post, in its branch."""
         return self._call(
-            REPLY_TO_POST, {"commit": commit, "text": text, "resolve_mentions": resolve_mentions}
+            REPLY_TO_POST,
+            {
+                "commit": commit,
+                "text": text,
+                "resolve_mentions": resolve_mentions,
+                "attachments": attachments,
+            },
         )
 
     def edit_post(self, commit: str, text: str, *, resolve_mentions: bool = False) -> WrittenPost:
@@ -254,7 +278,9 @@ class BranchesCalls(SyncCaller):
         return self._call(EDIT_POST, {"commit": commit, "text": text, "resolve_mentions": resolve_mentions})
 
     def delete_post(self, commit: str) -> WrittenPost:
-        """Delete a post of one's own for good. What it said stays readable until it is erased."""
+        """Delete a post of one's own for good, and remove its files. What it said stays readable until it is
+        erased.
+        """
         return self._call(DELETE_POST, {"commit": commit})
 
     def hide_post(self, commit: str, hidden: bool) -> HiddenPost:

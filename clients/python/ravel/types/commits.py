@@ -96,6 +96,23 @@ class ReplyTo(TypedDict):
     ]
 
 
+class AttachedFile(TypedDict):
+    """A file of a post. Name and size are as its author states them."""
+
+    file: Annotated[Id, means("The id of the object.")]
+    name: str
+    size: ByteCount | None
+
+
+class Attachment(TypedDict):
+    """A commit whose files are a post's."""
+
+    commit: Id
+    files: Annotated[
+        list[AttachedFile], means("Those that the branch still has; of a post that is gone none.")
+    ]
+
+
 class PostFields(TypedDict, total=False):
     """Relations of a commit to others, and to a document."""
 
@@ -109,6 +126,12 @@ class PostFields(TypedDict, total=False):
     edits: Annotated[Id, means("Of an edit that counts: the post.")]
     deletes: Annotated[Id, means("Of a deletion that counts: the post.")]
     reply_to: Annotated[ReplyTo, means("Of a reply.")]
+    attachments: Annotated[
+        list[Attachment],
+        means(
+            "Of a post with files: who shows it shows these commits in no rows of their own. Of an answer's posts 2,048."
+        ),
+    ]
     mentions: Annotated[
         list[Mention], means("Users that `text` names, as `@` and an id. The first 64, each once.")
     ]

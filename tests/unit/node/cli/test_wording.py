@@ -1,6 +1,6 @@
-"""How people are printed: by name, cut to a width without losing what tells look-alikes apart, else by id."""
+"""How people and posts are printed: names cut to a width without losing what tells look-alikes apart; files of posts."""
 
-from node.cli.wording import author_of, person
+from node.cli.wording import author_of, person, post_text, without_attached
 
 USER = "a" * 52
 MARK = " [abcdefgh]"
@@ -25,3 +25,15 @@ def test_authors_from_elsewhere_do_not_pass_for_members() -> None:
     assert author_of({**item, "origin": {"author": "b" * 52, "author_name": ""}}) == "b" * 12
     assert author_of({**item, "origin": {"author": "b" * 52, "author_name": "Ben"}}) == "Ben"
     assert author_of({"author": USER, "author_name": ""}) == "a" * 12
+
+
+def test_a_post_is_printed_with_its_files_and_these_by_themselves_no_more() -> None:
+    files = [
+        {"name": "plan.pdf", "size": 217_088, "file": "f" * 52},
+        {"name": "old", "size": None, "file": "o" * 52},
+    ]
+    post = {"commit": "p" * 52, "text": "x" * 90, "attachments": [{"commit": "c" * 52, "files": files}]}
+    assert post_text({**post, "text": "hi"}, 72) == "hi [plan.pdf (212 KiB), old]"
+    assert post_text(post, 72) == f"{'x' * 45}… [plan.pdf (212 KiB), old]"
+    assert len(post_text(post, 40)) == 40, "words and names share what room there is"
+    assert without_attached([{"commit": "c" * 52, "text": None}, post]) == [post]

@@ -349,7 +349,7 @@ async def test_a_forgotten_repo_is_not_found(room: Room) -> None:
     assert room.count_words() == 0
 
 
-@pytest.mark.parametrize("step", ["load_numbered", "timeline_items", "load_names"])
+@pytest.mark.parametrize("step", ["load_numbered", "timeline_items", "load_added"])
 async def test_a_repo_may_be_forgotten_during_a_search(
     room: Room, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
