@@ -13,6 +13,7 @@ from node.content.lineage import lineage, lineage_nums, load_state
 from node.ingest.replica import Replica, load_blocks_of, open_stored_commit
 from node.ingest.tables import Tables
 from node.runtime.errors import ServiceError
+from protocol.codec import encode
 from protocol.formats.body import Carried, UnreadableBody, content_of, kind_name
 from protocol.formats.document_kinds import DOCUMENT_KINDS, ValuesEdit, ValuesKind, ValuesSnapshot
 from protocol.ids import CommitId
@@ -93,6 +94,10 @@ class DocumentOperationReader:
                     bit, covered_by = bits.get(row.commit_id, 0), pasts.get(row.commit_id, 0)
                     said = DocumentCommit(opened.name, place, opened.content, bit, covered_by)
                     yield row.num, said, opened.size
+
+    def keep_written(self, written: Mapping[int, tuple[CommitId, ValuesEdit]]) -> None:
+        """Remember what commits of this node say, by number: the next edit replaces that, and opens nothing for it."""
+        self._keep({num: OpenedBody(name, edit, len(encode(edit))) for num, (name, edit) in written.items()})
 
     def kept(self, nums: Iterable[int]) -> dict[int, OpenedBody]:
         """Return what is remembered of commits that are here, by number: no row is read for it."""

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from sqlalchemy import Connection
 
 from node.authoring.author import Author
-from node.authoring.drafting import Draft
+from node.authoring.drafting import Draft, WrittenCommit
 from node.authoring.writing import write_commits
 from node.content.document_operations import (
     DocumentOperationReader,
@@ -33,14 +33,17 @@ from protocol.formats.document_kinds import (
     REPLACED_COUNT_MAX,
     SET,
     SNAPSHOT_COMMIT_COUNT_MAX,
+    ValuesEdit,
     ValuesKind,
     ValuesSnapshot,
 )
 from protocol.formats.document_names import find_name_fault
 from protocol.formats.text import id_text
+from protocol.ids import CommitId
 from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX
 from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_VALUE_COUNT_MAX
 from ravel.types.document_values import DocumentSnapshot
+from storage.commits.commits import load_nums
 from storage.commits.document_positions import load_positions
 from storage.commits.document_reading import ChangedDocuments, load_changed, load_last_change, load_names
 from storage.commits.document_rows import Document
@@ -264,15 +267,27 @@ class Documents:
             raise ServiceError("bad_request", f"the name of a document {fault}")
         target = self._find_branch(branch)
         said: list[NewValue] = []
+        drafts: list[Draft] = []
+        nums: dict[CommitId, int] = {}
 
         def plan(connection: Connection) -> list[Draft]:
             document = self._refresh(connection, target, kind, name)
             said[:] = choose(Look(self._state, connection, kind, document))
             own = 0 if document is None else document.depth
-            drafts = [_draft(kind, name, group, own) for group in group_values(said, kind.edit_count_max)]
+            drafts[:] = [_draft(kind, name, group, own) for group in group_values(said, kind.edit_count_max)]
             return drafts + (self.drafts_of_return(connection, target, kind.name, name) if drafts else [])
 
-        written = await write_commits(self._hub, self._author, target, plan)
+        def number(connection: Connection, written: Sequence[WrittenCommit]) -> None:
+            nums.update(load_nums(connection, [one.commit_id for one in written]))
+
+        written = await write_commits(self._hub, self._author, target, plan, number)
+        self._reader.keep_written(
+            {
+                nums[one.commit_id]: (one.commit_id, draft.body)
+                for one, draft in zip(written, drafts, strict=False)  # what brings a document back comes last
+                if one.commit_id in nums and isinstance(draft.body, ValuesEdit)
+            }
+        )
         return WrittenValues(
             id_text(target.branch_id),
             [id_text(one.commit_id) for one in written],

@@ -111,6 +111,9 @@ ROWS: Final = select(
 """Query whose rows `timeline_row` takes."""
 _ROWS_OF: Final = ROWS.where(commits.c.id_key.in_(bindparam("keys", expanding=True)))
 _NUMBERED: Final = ROWS.where(commits.c.num.in_(bindparam("keys", expanding=True)))
+_NUMS: Final = select(commits.c.commit_id, commits.c.num).where(
+    commits.c.id_key.in_(bindparam("keys", expanding=True))
+)
 _SIZES: Final = select(commits.c.commit_id, commits.c.size).where(
     commits.c.id_key.in_(bindparam("keys", expanding=True))
 )
@@ -436,6 +439,11 @@ def load_rows(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId,
 def load_sizes(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId, int]:
     """Load the bytes of the blocks of those of these commits that are accepted here. Costs O(ids)."""
     return dict(select_by_ids(connection, _SIZES, ids))
+
+
+def load_nums(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId, int]:
+    """Load the numbers of those of these commits that are accepted here. Costs O(ids)."""
+    return dict(select_by_ids(connection, _NUMS, ids))
 
 
 def digest_timeline(connection: Connection, branch_num: int) -> tuple[str, int]:

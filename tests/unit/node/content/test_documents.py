@@ -391,6 +391,25 @@ async def test_an_edit_costs_as_many_statements_in_a_long_document_as_in_a_short
     assert counts[0] == counts[1] > 0
 
 
+async def test_a_node_opens_nothing_to_replace_what_it_wrote_itself(nodes: list[Node]) -> None:
+    alice = nodes[0]
+    documents = documents_of(alice)
+    heard: list[str] = []
+
+    def hear(_: object, __: object, statement: str, *___: object) -> None:
+        heard.append(statement)
+
+    with fail_after(60):
+        alice.create_repo()
+        await documents.edit(DICT, "main", {"k": "before"})
+        event.listen(Engine, "before_cursor_execute", hear)
+        await documents.edit(DICT, "main", {"k": "after"})
+        event.remove(Engine, "before_cursor_execute", hear)
+        assert [statement for statement in heard if "FROM blocks" in statement] == []
+        assert (await documents.read_entry(DICT, "main", "k"))[1].values[0].value == "after"
+        assert (await documents.edit(DICT, "main", {"k": "after"})).commits == [], "it says so already"
+
+
 def test_commits_that_come_together_read_what_was_said_of_a_key_once(nodes: list[Node]) -> None:
     alice = nodes[0]
     alice.create_repo()
