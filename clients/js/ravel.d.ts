@@ -458,6 +458,23 @@ export interface ForkedBranch {
   carried: number;
 }
 
+/** Peers of a repo, and what each has of it. */
+export interface HolderList {
+  holders: RepoHolder[];
+}
+
+/** A peer that follows a repo, or was seen to hold all of it. */
+export interface RepoHolder {
+  connected: boolean;
+  has_all: boolean;
+  held_at: number | null;
+  lacks: number | null;
+  name: string;
+  owner: PeerOwner | null;
+  peer: string;
+  relay: boolean;
+}
+
 /** No fields: the action is done. */
 export interface Empty {
 }
@@ -2512,6 +2529,8 @@ export class Ravel {
   followRepo(values: {} & FollowRequest, options?: RequestOptions): Promise<RepoView>;
   /** Create a repo of this user that continues another. */
   forkRepo(values: { repo: string } & NameRequest, options?: RequestOptions): Promise<RepoFork>;
+  /** List who has what of a repo: peers that follow it now, and those that were seen to hold all of it. */
+  listHolders(values: { repo: string }, options?: RequestOptions): Promise<HolderList>;
   /** Delete a repo from this node, with all its commits. */
   forgetRepo(values: { repo: string; accept_loss?: boolean }, options?: RequestOptions): Promise<Empty>;
   /** Make a link that lets anyone read a repo. */

@@ -9,11 +9,11 @@ from node.membership.names import check_name
 from node.membership.sharing import Sharing
 from node.observe.repo_list import ListedRepos
 from node.observe.standing import Standings
-from node.observe.standing_view import Outlook
+from node.observe.standing_view import Outlook, holder_fields
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.formats.links import find_kept_ask
-from ravel.types.repos import RepoFork, RepoView
+from ravel.types.repos import HolderList, RepoFork, RepoView
 from ravel.types.values import Empty
 from storage.repos.repos import Repo
 
@@ -59,6 +59,16 @@ class Repos:
     async def follow(self, capability: str) -> RepoView:
         """Read and replicate a repo, or one of its branches, by a read capability."""
         return await self._list.show(await self._sharing.follow(capability))
+
+    async def list_holders(self, repo: str) -> HolderList:
+        """List peers that follow a repo, or were seen to hold all of it."""
+        called = self._hub.owners.called
+        return {
+            "holders": [
+                {**called(one.peer), **holder_fields(one)}
+                for one in self._standings.holders(self._targets.repo(repo))
+            ]
+        }
 
     async def forget(self, repo: str, accept_loss: bool = False) -> Empty:
         """Delete a repo from this node.

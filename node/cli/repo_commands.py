@@ -31,15 +31,15 @@ from node.cli.shared import (
 from node.cli.status_view import print_standings
 from node.cli.syncing import print_synced, wait_in_sync
 from node.cli.wording import author, parse_duration, spoken_duration, time_of
-from node.observe.sentences import standing_sentence
+from node.observe.sentences import called, standing_sentence
 from node.runtime.errors import ServiceError
-from node.runtime.wording import date_text
+from node.runtime.wording import counted, date_text
 from protocol.limits.formats import INVITATION_USE_COUNT_MAX
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client
     from ravel.types.members import CheckpointList, LeaveResult
-    from ravel.types.repos import EpochList, NewEpoch, RepoFork, RepoView
+    from ravel.types.repos import EpochList, HolderList, NewEpoch, RepoFork, RepoView
     from ravel.types.values import Empty, RootCommit
 
 repo = typer.Typer(no_args_is_help=True, help="Create, share, join and list repos.")
@@ -259,6 +259,22 @@ def list_repos(context: typer.Context) -> Outcome:
     api = client(context)
     answer, faults = api.list_repos(), api.show_status()["faults"]
     return Outcome(answer, shown={"repos": answer["repos"], "faults": faults})
+
+
+@repo.command("holders")
+@prints(
+    Table(
+        "holders",
+        ("computer", lambda item: called(item) or f"{'relay ' if item['relay'] else ''}{item['peer'][:12]}"),
+        ("state", lambda item: "connected" if item["connected"] else ""),
+        ("lacks", lambda item: "" if item["lacks"] is None else counted(item["lacks"], "commit")),
+        ("had all", time_of("held_at")),
+        short("peer"),
+    )
+)
+def holders(api: "Client", repo: RepoArgument = "") -> "HolderList":
+    """List who has what of a repo: computers that follow it now, and those that were seen to hold all of it."""
+    return api.list_holders(repo)
 
 
 @repo.command("fork")

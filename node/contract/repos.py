@@ -4,11 +4,20 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from node.contract.access import ADMIN_ALL, ADMIN_REPO, MANAGE_REPO, READ_LISTS, READ_REPO
+from node.contract.access import ADMIN_ALL, ADMIN_REPO, MANAGE_REPO, NODE, READ_LISTS, READ_REPO
 from node.contract.endpoint import LINK_ERRORS, WRITE_ERRORS, Endpoint, QueryParameter
 from node.contract.made import Makes
 from node.contract.values import IdText, NameRequest, Request, link_of
-from ravel.types.repos import EpochList, FreshKey, NewEpoch, RepoFork, RepoList, RepoView, TagList
+from ravel.types.repos import (
+    EpochList,
+    FreshKey,
+    HolderList,
+    NewEpoch,
+    RepoFork,
+    RepoList,
+    RepoView,
+    TagList,
+)
 from ravel.types.values import Capability, Empty, RootCommit
 
 
@@ -97,6 +106,14 @@ FORK_REPO: Final = Endpoint(
     request=NameRequest,
     answer=RepoFork,
     errors=(*WRITE_ERRORS, "too_large"),
+)
+LIST_HOLDERS: Final = Endpoint(
+    name="list_holders",
+    method="GET",
+    path="/repos/{repo}/holders",
+    scopes=(*READ_REPO, *NODE),
+    summary="List who has what of a repo: peers that follow it now, and those that were seen to hold all of it.",
+    answer=HolderList,
 )
 FORGET_REPO: Final = Endpoint(
     name="forget_repo",

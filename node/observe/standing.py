@@ -23,6 +23,7 @@ from node.observe.standing_view import (
     UNHELD_COUNTED_MAX,
     Link,
     Outlook,
+    PeerStanding,
     Unheld,
 )
 from node.sync.connection import Connection
@@ -47,8 +48,8 @@ from storage.repos.repos import Repo
 
 log = structlog.get_logger()
 
-HOLDERS_MAX: Final = 8
-"""Peers of one repo, those that held most of it, of which the store keeps when they held all."""
+HOLDERS_MAX: Final = 64
+"""Peers of one repo, those that held most of it, of which the store keeps when they held all: those of a large club."""
 SAVE_SECONDS: Final = 60.0
 """Seconds between two times that they are stored: a crash makes what was written and sent since count as unheld."""
 _LOOK_SECONDS: Final = 5.0
@@ -205,6 +206,29 @@ class Standings:
     def outlooks(self) -> Mapping[int, Outlook]:
         """Results of the last look, by number of the repo. Replaced one by one: to be copied for another thread."""
         return self._outlooks
+
+    def holders(self, repo: Repo) -> list[PeerStanding]:
+        """List peers that follow a repo now, those that hold the same first, then others by when they held all last."""
+        links = {link.peer: link for link in self.outlook(repo).links if link.is_joined}
+        memory = self._memories.get(repo.repo_id, _Memory())
+        found = [
+            PeerStanding(
+                peer,
+                link.is_relay if (link := links.get(peer)) is not None else peer in self._network.relays,
+                link,
+                None if (held := memory.holders.get(peer)) is None else held.held_at,
+            )
+            for peer in links.keys() | memory.holders.keys()
+        ]
+        return sorted(
+            found,
+            key=lambda one: (
+                one.link is None,
+                one.link is not None and not one.link.is_level,
+                -(one.held_at or 0),
+                one.peer,
+            ),
+        )
 
     def take_changed(self) -> set[int]:
         """Take the numbers of repos of which something else is known than at the last call. For one caller."""

@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypedDict
 
 from node.ingest.people import SHORT_ID_LENGTH
 from node.network.peer_views import Stall
@@ -89,6 +89,16 @@ class Outlook:
     """Topics of which a peer was seen to have all, since the start, with the last commit's number then."""
     foreign: int = 0
     """Of the peers that are connected, those that say what this version does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeerStanding:
+    """What one peer has of a repo, connected (`link`) or as it was last seen to hold all (`held_at`, unix milliseconds)."""
+
+    peer: PeerId
+    is_relay: bool
+    link: Link | None
+    held_at: int | None
 
 
 NO_OUTLOOK: Final = Outlook((), 0, {}, None)
@@ -180,6 +190,27 @@ def describe_standing(
         "waiting": facts.waiting,
         "epoch_due": facts.is_due,
         "helpers": list(facts.starters or facts.holders),
+    }
+
+
+class _HolderFields(TypedDict):
+    peer: str
+    relay: bool
+    connected: bool
+    has_all: bool
+    lacks: int | None
+    held_at: int | None
+
+
+def holder_fields(one: PeerStanding) -> _HolderFields:
+    """Return a peer's standing as an answer, without its names."""
+    return {
+        "peer": id_text(one.peer),
+        "relay": one.is_relay,
+        "connected": one.link is not None,
+        "has_all": one.link is not None and one.link.is_level,
+        "lacks": None if one.link is None else one.link.unsent,
+        "held_at": None if one.held_at is None else one.held_at // 1000,
     }
 
 

@@ -119,8 +119,16 @@ export const text = {
   thisNode: "Dieser Computer",
   singleBranches: (count) => many(count, "angebotener oder einzelner Zweig", "angebotene oder einzelne Zweige"),
   noRepos: "Noch keine Repos.",
-  hasAll: "verbunden, hat alles",
-  isConnected: "verbunden",
+  holds: ({ connected, has_all: hasAll, lacks, held_at: heldAt }, when) => {
+    if (hasAll) return "verbunden, hat alles";
+    if (connected) return lacks ? `verbunden, es fehlen dort ${many(lacks, "Änderung", "Änderungen")}` : "verbunden";
+    return heldAt ? `hatte alles: ${when(heldAt)}` : "";
+  },
+  nameOfPerson: "Name",
+  role: "Rolle",
+  has: "Hat",
+  computers: (count) => many(count, "Computer", "Computer"),
+  thisComputer: "dieser Computer",
   permissions: {
     owner: "Besitzer",
     admin: "Admin",

@@ -116,8 +116,16 @@ export const text = {
   thisNode: "This computer",
   singleBranches: (count) => many(count, "offered or single branch", "offered or single branches"),
   noRepos: "No repos yet.",
-  hasAll: "connected, has everything",
-  isConnected: "connected",
+  holds: ({ connected, has_all: hasAll, lacks, held_at: heldAt }, when) => {
+    if (hasAll) return "connected, has everything";
+    if (connected) return lacks ? `connected, lacks ${many(lacks, "change")}` : "connected";
+    return heldAt ? `had everything ${when(heldAt)}` : "";
+  },
+  nameOfPerson: "Name",
+  role: "Role",
+  has: "Has",
+  computers: (count) => many(count, "computer"),
+  thisComputer: "this computer",
   permissions: {
     owner: "Owner",
     admin: "Admin",

@@ -8,6 +8,7 @@ import { api, tell } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { useState } from "../vendor/preact-hooks.js";
 import { namesOf } from "./branches.js";
+import { Holders } from "./holders.js";
 import { Standing } from "./standing.js";
 
 export function About({ repo, branch }) {
@@ -19,6 +20,7 @@ export function About({ repo, branch }) {
       <p class=${["former", "cut_off", "damaged"].includes(repo.standing.state) ? "error" : ""}><${Standing} of=${repo.standing} /></p>
       ${repo.standing.own_forks > 0 && html`<p class="alarm">${text.ownForks(repo.standing.own_forks)}</p>`}
       ${repo.standing.unheld > 0 && html`<p class="alarm">${text.unheld(repo.standing.unheld)}</p>`}
+      <${Holders} repo=${repo} />
       <p class="facts">${text.knownFrom}</p></div>
     <div class="part"><h3>${text.canDo}</h3><div class="rows">
       ${may(repo, "admin") && way("members", "invite", text.inviteSomebody)}

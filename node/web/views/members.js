@@ -2,11 +2,12 @@
 
 import { Face } from "../parts/face.js";
 import { Action, Empty, Form, Skeleton, ask } from "../parts/form.js";
-import { short } from "../parts/format.js";
+import { cut, short } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { beside, may, members, peers, refresh, status } from "../state/node.js";
+import { beside, may, members, refresh, status } from "../state/node.js";
 import { api, isPerson, tell } from "../state/session.js";
 import { text } from "../strings/text.js";
+import { saidOf, useHolders } from "./holders.js";
 import { Invite, OpenLinks } from "./invite.js";
 import { Requests } from "./requests.js";
 
@@ -16,16 +17,18 @@ export function Members({ repo }) {
   const all = members.value;
   if (all === null) return html`<${Empty}><p>${text.noMembersKnown}</p><//>`;
   const isAdmin = may(repo, "admin");
+  const holders = useHolders(repo);
   const persons = [...groupBy(all, (one) => one.person).values()]; // the first one of each first
   return html`
     ${isAdmin && repo.requests > 0 && html`<${Requests} repo=${repo} />`}
     <div class="buttons"><h3 class="grow">${text.peopleCount(persons.length)}</h3>${isAdmin && html`<${Invite} repo=${repo} />`}</div>
     ${!all.length ? html`<${Skeleton} lines=${3} />` : ""}
+    ${all.length > 0 && html`<div class="member heads" aria-hidden="true"><span class="grow">${text.nameOfPerson}</span><span class="role">${text.role}</span><span class="has">${text.has}</span></div>`}
     <ul id="members" class="plain">
       ${persons.map(([first, ...others]) => html`<li key=${first.user} title=${first.user}>
-        <${Member} member=${first} repo=${repo} isAdmin=${isAdmin} />
+        <${Member} member=${first} repo=${repo} isAdmin=${isAdmin} holders=${holders} count=${others.length + 1} />
         ${others.length > 0 && html`<ul class="plain">${others.map((one, index) => html`<li key=${one.user} title=${one.user}>
-          <${Member} member=${one} repo=${repo} isAdmin=${isAdmin} device=${text.deviceOf(nameOf(first), index + 2)} /></li>`)}</ul>`}
+          <${Member} member=${one} repo=${repo} isAdmin=${isAdmin} holders=${holders} device=${text.deviceOf(nameOf(first), index + 2)} /></li>`)}</ul>`}
       </li>`)}
     </ul>
     ${isAdmin && html`<${OpenLinks} repo=${repo} /><${Grant} repo=${repo} />`}`;
@@ -38,15 +41,18 @@ function groupBy(list, keyOf) {
 }
 
 /** A person by the first device, or a further `device`, which is called by its person. */
-function Member({ member, repo, isAdmin, device = "" }) {
+function Member({ member, repo, isAdmin, holders, count = 1, device = "" }) {
   const isMe = member.user === status.value?.user;
   const id = `${member.user.slice(0, 16)}…`;
-  const computer = isMe ? null : (peers.value ?? []).find((one) => one.state === "connected" && one.owner?.user === member.user);
-  const has = computer && (repo.standing.in_sync_with.includes(computer.peer) ? text.hasAll : text.isConnected);
+  const computer = isMe ? null : holders.find((one) => one.owner?.user === member.user);
   const called = (device && computer?.owner.device) || device || member.name;
-  return html`<div class="member"><${Face} id=${member.user} name=${member.name} color=${member.color} isOn=${Boolean(computer)} />
+  const stated = member.petname && member.stated_name !== member.petname ? member.stated_name : "";
+  const about = [isMe && text.you, stated && cut(stated), count > 1 && text.computers(count)].filter(Boolean).join(" · ");
+  return html`<div class="member"><${Face} id=${member.user} name=${member.name} color=${member.color} isOn=${Boolean(computer?.connected)} />
     <span class="grow">${called ? html`<bdi class="person">${called}</bdi>` : html`<span class="id">${id}</span>`}
-      <span class="facts">${text.permissions[member.permission] ?? member.permission}${isMe ? ` · ${text.you}` : ""}${has ? ` · ${has}` : ""}${called && member.looks_alike ? html` · <span class="id">${id}</span>` : ""}</span></span>
+      <span class="facts"><bdi>${about}</bdi>${called && member.looks_alike ? html` <span class="id">${id}</span>` : ""}</span></span>
+    <span class="role">${text.permissions[member.permission] ?? member.permission}</span>
+    <span class="has facts">${isMe ? text.thisComputer : saidOf(computer)}</span>
     ${isMe && !called && html` <a href=${beside("people")}>${text.nameYourself}</a>`}
     ${member.looks_alike && html`<p class="alarm">${text.looksAlike}</p>`}
     ${!isMe && (isAdmin || isPerson.value) && html`<details class="more"><summary>${text.change}</summary>

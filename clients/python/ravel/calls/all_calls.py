@@ -77,6 +77,7 @@ class AsyncAllCalls(AsyncCaller):
     join_repo = awaited(PeopleCalls.join_repo)
     follow_repo = awaited(PeopleCalls.follow_repo)
     fork_repo = awaited(PeopleCalls.fork_repo)
+    list_holders = awaited(PeopleCalls.list_holders)
     forget_repo = awaited(PeopleCalls.forget_repo)
     share_repo = awaited(PeopleCalls.share_repo)
     list_epochs = awaited(PeopleCalls.list_epochs)

@@ -23,7 +23,16 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
     )
     from ravel.types.people import OwnName, Petname, PetnameList
     from ravel.types.quorums import Proposal, QuorumState
-    from ravel.types.repos import EpochList, FreshKey, NewEpoch, RepoFork, RepoList, RepoView, TagList
+    from ravel.types.repos import (
+        EpochList,
+        FreshKey,
+        HolderList,
+        NewEpoch,
+        RepoFork,
+        RepoList,
+        RepoView,
+        TagList,
+    )
     from ravel.types.requests import AskLinkList, AskLinkMade, RequestList, RequestView
     from ravel.types.values import Capability, Empty, RootCommit
 
@@ -34,6 +43,7 @@ JOIN_REPO: Final[Operation[RepoView]] = Operation(
 )
 FOLLOW_REPO: Final[Operation[RepoView]] = Operation("POST", "/follow", "repos.RepoView")
 FORK_REPO: Final[Operation[RepoFork]] = Operation("POST", "/repos/{repo}/forks", "repos.RepoFork")
+LIST_HOLDERS: Final[Operation[HolderList]] = Operation("GET", "/repos/{repo}/holders", "repos.HolderList")
 FORGET_REPO: Final[Operation[Empty]] = Operation(
     "DELETE", "/repos/{repo}", "values.Empty", defaults={"accept_loss": False}, in_query=True
 )
@@ -166,6 +176,10 @@ class PeopleCalls(SyncCaller):
     def fork_repo(self, repo: str, name: str) -> RepoFork:
         """Create a repo of this user that continues another."""
         return self._call(FORK_REPO, {"repo": repo, "name": name})
+
+    def list_holders(self, repo: str) -> HolderList:
+        """List who has what of a repo: peers that follow it now, and those that were seen to hold all of it."""
+        return self._call(LIST_HOLDERS, {"repo": repo})
 
     def forget_repo(self, repo: str, *, accept_loss: bool = False) -> Empty:
         """Delete a repo from this node, with all its commits."""

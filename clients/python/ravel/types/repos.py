@@ -144,6 +144,30 @@ class RepoStanding(TypedDict):
     ]
 
 
+class RepoHolder(NamedPeer):
+    """A peer that follows a repo, or was seen to hold all of it."""
+
+    connected: bool
+    has_all: Annotated[bool, means("It is connected, and holds the same as this node.")]
+    lacks: Annotated[
+        int | None,
+        means(
+            "Commits that are here and not known to be durable there. Null: it is compared, or not connected."
+        ),
+    ]
+    held_at: Annotated[
+        int | None, means("Unix seconds when it was last seen to hold all that was here. Null: never.")
+    ]
+
+
+class HolderList(TypedDict):
+    """Peers of a repo, and what each has of it."""
+
+    holders: Annotated[
+        list[RepoHolder], means("Connected ones first, then who held all last: 64 that are away at most.")
+    ]
+
+
 class RepoView(TypedDict):
     """A repo."""
 

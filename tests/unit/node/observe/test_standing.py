@@ -32,6 +32,7 @@ from node.observe.standing_view import (
     RepoFacts,
     Unheld,
     describe_standing,
+    holder_fields,
     without_peers,
 )
 from node.sync.addresses import AddressSource
@@ -558,9 +559,14 @@ async def test_what_others_hold_is_known_as_long_as_one_is_there_and_counted_aft
                 await alice.hub.run_blocking(lambda: None)
             assert list(outlook.level_since) == [bob.key]
             assert _unheld(standings, alice, outlook) == 0
+            [held] = map(holder_fields, standings.holders(alice.repo()))
+            assert held["peer"] == id_text(bob.key)
+            assert (held["connected"], held["has_all"], held["lacks"]) == (True, True, 0)
         standings._network.inbound.clear()
         alice.write(alice.branch(), "nobody has this")
         outlook = standings.outlook(alice.repo())
+        [away] = map(holder_fields, standings.holders(alice.repo()))
+        assert away == {**held, "connected": False, "has_all": False, "lacks": None}, "as it was seen last"
         assert outlook.last is not None
         assert _unheld(standings, alice, outlook) == 1
         await standings.save()

@@ -1,0 +1,38 @@
+// Who has what of a repo: computers that follow it now, and those that were seen to hold all of it.
+
+import { Face, Icon } from "../parts/face.js";
+import { useLoaded } from "../parts/form.js";
+import { when } from "../parts/format.js";
+import { html } from "../parts/html.js";
+import { beside, members } from "../state/node.js";
+import { actions, api } from "../state/session.js";
+import { text } from "../strings/text.js";
+
+const SHOWN = 12; // of those that are not connected the latest
+
+/** What each computer has; nothing for a token that may not see them. */
+export function useHolders(repo) {
+  const loaded = useLoaded(async () => (actions.value.includes("node") ? (await api.listHolders({ repo: repo.repo })).holders : []), [repo.repo]);
+  return loaded.data ?? [];
+}
+
+/** What a computer has, in words; of a person's computers the list has the one with most first. */
+export function saidOf(holder) {
+  return holder ? text.holds(holder, when) : "";
+}
+
+export function Holders({ repo }) {
+  const all = useHolders(repo);
+  const near = all.filter((one) => one.connected);
+  const shown = [...near, ...all.filter((one) => !one.connected).slice(0, SHOWN)];
+  return shown.length > 0 && html`<ul id="holders" class="rows">${shown.map((one) => html`<li class="line" key=${one.peer}><${Holder} one=${one} /></li>`)}</ul>`;
+}
+
+function Holder({ one }) {
+  const called = text.calledPeer(one);
+  const id = one.owner?.user ?? one.peer;
+  const color = members.value?.find(({ user }) => user === id)?.color ?? null;
+  const face = one.relay ? html`<${Icon} name="laptop" />` : html`<${Face} id=${id} name=${called} color=${color} size="s" isOn=${one.connected} />`;
+  const name = called ? html`<bdi>${called}</bdi>` : html`<a class="id" href=${beside("peers")}>${one.relay ? text.relay : ""} ${one.peer.slice(0, 12)}</a>`;
+  return html`${face}<span class="grow"><b class="cut">${name}</b><span class="facts">${saidOf(one)}</span></span>`;
+}
