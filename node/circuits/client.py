@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import Final
 
 import structlog
@@ -277,10 +277,12 @@ class CircuitClient(CircuitHandler):
         """Take nodes that a relay names. Whether they follow the topic shows once they announce it."""
         now = trio.current_time()
         for node in nodes:
-            has_room = node in self.named_nodes or len(self.named_nodes) < NODES_MET_MAX
-            if has_room and node != self._own_key:
+            if node != self._own_key:
                 wait = 0.0 if self._own_key < node else YIELD_SECONDS
+                self.named_nodes.pop(node, None)  # to stand last
                 self.named_nodes[node] = NamedNode(port.peer, topic, now + wait)
+        for oldest in list(islice(self.named_nodes, max(0, len(self.named_nodes) - NODES_MET_MAX))):
+            del self.named_nodes[oldest]
         self._changed()
 
     def lost(self, port: CircuitPort) -> None:

@@ -6,9 +6,10 @@ late counts all the same: it takes the way of every publication, and `ingest.bac
 in.
 
 A peer that knows `want-bodies1` says how many it has, and sends nothing of the others. It is asked for all that is missing,
-a part at a time, and again after an hour and more: the bodies may have come there. So commits without bodies that somebody
-makes up only delay the others. An older peer is asked by `want1`, and sends what it has not got as bare publications:
-where it gives nothing of what it was asked for in time, it is asked for no more of the topic while it is connected.
+a part at a time, and again after an hour and more: the bodies may have come there. It is also where it does not answer. So
+commits without bodies that somebody makes up only delay the others. An older peer is asked by `want1`, and sends what it has
+not got as bare publications: where it gives nothing of what it was asked for in time, it is asked for no more of the topic
+while it is connected.
 """
 
 import math
@@ -30,6 +31,7 @@ from protocol.limits.peers import (
     BODIES_PASS_MAX_SECONDS,
     BODIES_PASS_SECONDS,
     FETCH_TIMEOUT_SECONDS,
+    IDLE_TIMEOUT_SECONDS,
     WANT_COUNT_MAX,
 )
 from storage.commits.absent_bodies import (
@@ -128,12 +130,20 @@ class _Peer:
     has_none: bool = False
     backoff: Backoff = field(default_factory=partial(Backoff, BODIES_PASS_SECONDS, BODIES_PASS_MAX_SECONDS))
     again_at: float = math.inf  # it was asked for all up to `floor`, and is asked for these again then
+    rests_until: float = -math.inf  # it did not answer, or takes no more questions now
 
     def is_done(self, newest: int, now: float) -> bool:
         """Return True if it is not to be asked now. `newest` is the newest commit whose body is missing."""
         if now >= self.again_at:
             self.floor, self.again_at = 0, math.inf
-        return self.has_none or (self.before == _ABOVE_ALL and newest <= self.floor)
+        is_level = self.before == _ABOVE_ALL and newest <= self.floor
+        return self.has_none or now < self.rests_until or is_level
+
+    def next_at(self, now: float) -> float:
+        """Return when it may be asked again that is not to be asked now."""
+        if self.has_none:
+            return math.inf
+        return min(self.again_at, self.rests_until if now < self.rests_until else math.inf)
 
     def end_pass(self, now: float) -> None:
         """Note that it was asked for all that was missing. What came since stands above."""
@@ -225,7 +235,8 @@ class BodyFetcher:
             asking.question = await self._ask(topic, peer)
             if asking.question is not None:
                 return trio.current_time() + BODIES_LOOK_SECONDS
-        return min((peer.again_at for peer in asking.peers if not peer.has_none), default=math.inf)
+        now = trio.current_time()
+        return min((peer.next_at(now) for peer in asking.peers), default=math.inf)
 
     async def _ask(self, topic: _Topic, peer: _Peer) -> _Question | None:
         """Ask a peer for the next ones, if there are any and it may be asked."""
@@ -239,13 +250,12 @@ class BodyFetcher:
                 return None
             if source not in self._hub.sources:
                 return None
-            if page.ids and source.answers_bodies:
-                peer.has_none = not source.want_bodies(topic.key, page.ids)
-            elif not source.answers_bodies:
+            if page.ids and source.answers_bodies and not source.want_bodies(topic.key, page.ids):
+                peer.rests_until = now + IDLE_TIMEOUT_SECONDS / 3  # a keep-alive
+                return None
+            if not source.answers_bodies:
                 source.want(topic.key, page.commit_ids)
             peer.before, peer.top = page.nums[-1], max(peer.top, page.nums[0])
-            if peer.has_none:
-                return None
             if page.ids or not source.answers_bodies:
                 return _Question(peer, page.nums, len(page.nums), now)
         return None
@@ -268,9 +278,10 @@ class BodyFetcher:
         asking.question = None
         if has_given:
             peer.backoff.reset()
-        else:
-            is_silent = not peer.source.answers_bodies or peer.source.bodies_found(topic.key) is None
-            peer.has_none |= is_silent
+        elif not peer.source.answers_bodies:
+            peer.has_none = True
+        elif peer.source.bodies_found(topic.key) is None:
+            peer.rests_until = trio.current_time() + peer.backoff.fail()
         asking.peers.sort(key=lambda one: (one is peer) is not has_given)
 
     # --- in threads ---

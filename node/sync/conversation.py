@@ -136,17 +136,18 @@ class Conversation:
         return self.session.compares_publications
 
     def want(self, topic: TopicKey, ids: tuple[CommitId, ...]) -> None:
-        """Ask the peer for publications of commits, if it follows the topic; each id once on a connection."""
+        """Ask the peer for publications of commits, if it follows the topic; each id once in a long while."""
         self.wake(topic)
         if self.has_joined(topic):
             self.happen(CommitsWanted(topic, ids))
 
     def want_bodies(self, topic: TopicKey, ids: tuple[ItemId, ...]) -> bool:
-        """Ask the peer for commits whole. Return False where a connection has no room for so many."""
-        if not self.has_joined(topic) or not self.session.has_room_for_bodies(len(ids)):
+        """Ask the peer for commits whole. Return False where it takes no more questions for so many now."""
+        if self.has_ended or not self.has_joined(topic):
             return False
-        self.happen(BodiesWanted(topic, ids))
-        return True
+        outputs = self.session.handle(BodiesWanted(topic, ids))
+        self.perform(outputs)
+        return bool(outputs)
 
     def bodies_found(self, topic: TopicKey) -> int | None:
         """Return how many the peer has of those that it was asked for last; None: it has not said yet."""

@@ -15,12 +15,14 @@ import trio
 from node.ingest.publication_parsing import find_carrier_fault, prove_topics
 from node.ingest.publication_reading import branch_mark_in
 from node.runtime.scheduling import WorkBill
+from node.runtime.token_bucket import TokenBucket
 from node.sync.conversation import Conversation
 from node.sync.hub import Hub
 from protocol.codec import DecodeError
 from protocol.formats.publication import decode_publication
 from protocol.ids import BranchMark, TopicKey, root_branch
 from protocol.limits.peers import (
+    IDLE_TIMEOUT_SECONDS,
     WINDOW_ANSWER_SECONDS,
     WINDOW_ASK_COUNT,
     WINDOW_BEHIND_MIN,
@@ -29,7 +31,8 @@ from protocol.limits.peers import (
     WINDOW_PAGES_MAX,
     WINDOW_RANK_MAX,
     WINDOW_SUMMARY_SECONDS,
-    WINDOWS_ASKED_MAX,
+    WINDOWS_AT_ONCE_MAX,
+    WINDOWS_PER_CHECK,
     WINDOWS_UNANSWERED_MAX,
 )
 from protocol.session.events import WindowWanted
@@ -74,7 +77,7 @@ class WindowPort:
         self._promised: set[TopicKey] = set()  # joined topics that only a link names so far
         self._busy: dict[int, int] = {}  # by repo: windows that are under way
         self._done = trio.Event()  # one of them has ended
-        self._count = 0
+        self._rate = TokenBucket(WINDOWS_AT_ONCE_MAX, WINDOWS_PER_CHECK / (IDLE_TIMEOUT_SECONDS / 3))
 
     # --- what the connection tells ---
 
@@ -305,8 +308,8 @@ class WindowPort:
     ) -> WindowCame | None:
         """Ask the peer; None where it is not asked, or does not answer in time."""
         async with self._room:
-            self._count += 1
-            if self._count > WINDOWS_ASKED_MAX or not self._conversation.has_joined(topic):
+            is_free = self._rate.try_acquire(trio.current_time())
+            if not is_free or not self._conversation.has_joined(topic):
                 return None
             sender, receiver = trio.open_memory_channel[WindowCame](1)
             self._answers[topic, mark] = sender

@@ -61,16 +61,19 @@ EARLIER_PARTS_MAX: Final = 1024
 """Parts that are divided in one round, where more differ all in them is announced: 256 KiB of fingerprints."""
 WANT_COUNT_MAX: Final = 256
 """Commit ids asked for in one message."""
-WANTED_COUNT_MAX: Final = 100_000
-"""Commit ids asked for on one session, each once on a topic: 10 MB to remember; beyond it a reconnect starts afresh."""
-BODIES_WANTED_COUNT_MAX: Final = 50_000
-"""Of these, those up to which bodies are asked for as well: a missing cause keeps commits waiting, a body does not."""
+WANTED_AT_ONCE_MAX: Final = 50_000
+"""Commit ids asked for on one connection without a pause; WANTED_PER_CHECK more for each keep-alive since, which take 1 % of
+a processor to look up. Others wait. Who is asked takes twice as many of both, for streams stall."""
+WANTED_PER_CHECK: Final = 10_000
+WANTS_REMEMBERED_MAX: Final = 100_000
+"""Commit ids, the latest, of which it is remembered that they were asked for, or wait for it: 13 MB."""
 WINDOW_COUNT_MAX: Final = 256
 """Commits in one answer about a branch's newest ones, which BATCH_SIZE_TARGET bounds in bytes."""
 WINDOWS_UNANSWERED_MAX: Final = 8
 """Such questions of one session that are not answered yet: 4 MB of answers, and what one publication may have beyond."""
-WINDOWS_ASKED_MAX: Final = 1024
-"""Such questions of one session: the branches of a large repo, and its root branch in pieces."""
+WINDOWS_AT_ONCE_MAX: Final = 1024
+"""Such questions without a pause: branches of a large repo. WINDOWS_PER_CHECK more for each keep-alive; twice is taken."""
+WINDOWS_PER_CHECK: Final = 32
 WINDOW_RANK_MAX: Final = 2**53 - 1
 """Rank below which all of a branch stands."""
 WINDOW_ASK_COUNT: Final = 200
@@ -80,8 +83,7 @@ WINDOW_BRANCHES_MAX: Final = 16
 WINDOW_ANSWER_SECONDS: Final = 60.0
 """Seconds for which an answer is awaited: batches that are on their way come before it."""
 WINDOW_PAGES_MAX: Final = 8
-"""Such questions in a row about one branch, as long as nothing of the answers is confirmed: a writer who states huge ranks
-has to write as many posts."""
+"""Such questions in a row about one branch while nothing is confirmed: who states huge ranks must write as many posts."""
 WINDOW_BEHIND_MIN: Final = 512
 """Commits of a topic that the peer must hold beyond those here before windows are asked for: fewer come as soon."""
 WINDOW_SUMMARY_SECONDS: Final = 3.0
@@ -107,7 +109,7 @@ INTRODUCED_COUNT_MAX: Final = 16
 INTRODUCED_TOPIC_COUNT_MAX: Final = 256
 """Topics of one connection on which introductions are made at a time: repos that both follow. Others take turns."""
 INTRODUCED_TO_ONE_MAX: Final = 256
-"""Addresses told on one topic of one connection, each once: 20 KB to remember, and more than enough."""
+"""Addresses told on one topic that are remembered, the latest, so that each is told once: 20 KB. Connections are fewer."""
 INTRODUCTIONS_SENT_AT_ONCE_MAX: Final = 4
 """Introductions sent on one topic without a pause; one more for each keep-alive since."""
 INTRODUCTIONS_TAKEN_AT_ONCE_MAX: Final = 8
@@ -171,8 +173,7 @@ FRAMES_WITHOUT_YIELD_MAX: Final = 32
 """Frames of one read after which other tasks get a turn: a millisecond, or a few where they are a circuit's. One read brings
 5,800 of the smallest."""
 KEEP_ALIVES_AT_ONCE_MAX: Final = 16
-"""Keep-alives taken without a pause; one more for each KEEP_ALIVE_SECONDS since. Honest peers send one in 30 seconds, and
-a line that stalls delivers a few together."""
+"""Keep-alives taken without a pause; one more for each KEEP_ALIVE_SECONDS since. A stalled line delivers a few at once."""
 KEEP_ALIVE_SECONDS: Final = 5.0
 MESSAGES_AT_ONCE_MAX: Final = 4 * TOPIC_COUNT_MAX
 """Messages of all kinds taken without a pause; MESSAGES_PER_SECOND_MAX more for each second since. A peer that meets with
@@ -181,8 +182,7 @@ MESSAGES_PER_SECOND_MAX: Final = 500
 """Messages a second, which take some 2 % of a processor to read. A writer's single commits are fewer: each batch that is in
 flight waits for its receipt."""
 UNKNOWN_MESSAGES_AT_ONCE_MAX: Final = 1024
-"""Messages of kinds not known here that are passed over without a pause; one more for each second since. A newer version
-says few of a kind that nobody has answered."""
+"""Messages of unknown kinds passed over without a pause; one more for each second since. A newer version says few."""
 UNKNOWN_MESSAGES_PER_SECOND_MAX: Final = 1
 
 PRESENCE_BOX_SIZE_MAX: Final = 1088
@@ -190,8 +190,7 @@ PRESENCE_BOX_SIZE_MAX: Final = 1088
 PRESENCE_SECONDS: Final = 30.0
 """Seconds after which a presence is forgotten that was not told again. It is told again every ten."""
 PRESENCES_AT_ONCE_MAX: Final = 64
-"""Presences taken from one peer without a pause; PRESENCES_PER_SECOND_MAX more for each second since, and the rest is
-dropped. A peer that joins tells of all its tabs."""
+"""Presences taken of a peer without a pause; PRESENCES_PER_SECOND_MAX more for each second since; others are dropped."""
 PRESENCES_PER_SECOND_MAX: Final = 20
 """A tab tells of its cursor at most five times a second, and few are typed in at once."""
 PRESENCES_OF_PEER_MAX: Final = 32
@@ -364,9 +363,12 @@ less, and a user who joins by a link waits for it."""
 NODES_NAMED_MAX: Final = 16
 """Nodes that a relay names in one message."""
 NODES_OF_MEETING_MAX: Final = 1024
-"""Nodes that a relay names on one topic of one connection, those that come again counted again: 32 KB."""
-MEETING_TOPICS_MAX: Final = 256
-"""Topics of one connection on which nodes are named: repos that a node follows. 30 KB at a relay."""
+"""Nodes, and again those that come again, that a relay names on one topic without a pause, 32 KB; so many more for each
+keep-alive since, and twice is taken."""
+NODES_OF_MEETING_PER_CHECK: Final = 16
+MEETINGS_AT_ONCE_MAX: Final = 256
+"""Topics on which a node asks a relay to name nodes, without a pause: repos. MEETINGS_PER_CHECK more for each keep-alive."""
+MEETINGS_PER_CHECK: Final = 64
 NODES_OF_TOPIC_TOLD_MAX: Final = 64
 """Nodes of one topic that are named to one that comes, and that it is named to, the latest: each is a message."""
 NODES_OF_SUBNET_TOLD_MAX: Final = 16
@@ -376,10 +378,10 @@ NODES_OF_SUBNET_NAMED_AT_ONCE_MAX: Final = 32
 NODE_OF_SUBNET_NAMED_SECONDS since. With NODES_OF_MEETING_MAX a node would else hear of nobody more after a second."""
 NODE_OF_SUBNET_NAMED_SECONDS: Final = 60.0
 TOPICS_OF_SUBNET_NAMED_MAX: Final = 256
-"""Topics on which a relay names strangers of one subnet within these seconds: as many as one connection has. It remembers
+"""Topics on which a relay names strangers of one subnet within these seconds: as many as one asks for at once. It remembers
 CIRCUIT_ACCOUNTS_MAX of all subnets, so one or a few cannot have it forget how often they were named."""
 NODES_MET_MAX: Final = 256
-"""Nodes that relays have named which a node remembers: 50 KB."""
+"""Nodes that relays have named which a node remembers, the latest: 50 KB."""
 CIRCUIT_PEERS_WANTED: Final = 2
 """Peers of one repo up to which circuits to nodes that a relay has named are asked for: enough for files. Commits come by
 the relay anyway, and each further peer would bring them once more."""
@@ -440,8 +442,7 @@ LAN_PAUSE_MAX_SECONDS: Final = 300.0
 
 # --- pending commits ---
 PENDING_COUNT_MAX: Final = 10_000
-"""Commits per topic that wait for their causes; beyond it those that come are dropped, and come again when topics are
-compared."""
+"""Commits per topic that wait for their causes; those beyond are dropped, and come again when topics are compared."""
 PENDING_SIZE_MAX: Final = 64 * MIB
 """Bytes of publications per topic that wait for their causes."""
 PENDING_CAUSE_COUNT_MAX: Final = 100_000

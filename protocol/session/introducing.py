@@ -5,7 +5,8 @@ relay takes none: it knows its topics' followers, who did not ask it to make the
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from itertools import islice
 from typing import Final
 
 from protocol.formats.links import PeerAddress
@@ -17,6 +18,7 @@ from protocol.limits.peers import (
     INTRODUCTIONS_SENT_AT_ONCE_MAX,
     INTRODUCTIONS_TAKEN_AT_ONCE_MAX,
 )
+from protocol.session.allowance import Allowance
 from protocol.session.events import PeersFound
 from protocol.session.machines.table import PeerFault
 from protocol.session.messages import Introduce
@@ -30,9 +32,9 @@ _CHECKS_BETWEEN: Final = 10
 class _Budget:
     """Introductions of one topic: how many may be sent and taken now, and what was told."""
 
-    def __init__(self, told: set[PeerAddress]) -> None:
-        self.sendable = INTRODUCTIONS_SENT_AT_ONCE_MAX
-        self.takeable = INTRODUCTIONS_TAKEN_AT_ONCE_MAX
+    def __init__(self, told: dict[PeerAddress, None]) -> None:
+        self.sendable = Allowance(INTRODUCTIONS_SENT_AT_ONCE_MAX, 1)
+        self.takeable = Allowance(INTRODUCTIONS_TAKEN_AT_ONCE_MAX, 2)
         self.told = told
         self.is_behind = False  # there was more to tell than could be told
 
@@ -45,8 +47,8 @@ class Introducing:
         self._peer_takes_part = False
         self._budgets: dict[TopicKey, _Budget] = {}  # by topic, the one that has had it longest first
         # Topics without a budget, which get one in their turn, and what was told on them: it is not told again.
-        self._waiting: deque[tuple[TopicKey, set[PeerAddress]]] = deque()
-        self._others = _Budget(set())  # what is taken on all of these together
+        self._waiting: deque[tuple[TopicKey, dict[PeerAddress, None]]] = deque()
+        self._others = _Budget({})  # what is taken on all of these together
         self._checks = 0
 
     def peer_takes_part(self) -> None:
@@ -62,9 +64,9 @@ class Introducing:
         if not self._may_introduce(progress):
             return []
         if len(self._budgets) >= INTRODUCED_TOPIC_COUNT_MAX:
-            self._waiting.append((progress.topic, set()))
+            self._waiting.append((progress.topic, {}))
             return []
-        self._budgets[progress.topic] = _Budget(set())
+        self._budgets[progress.topic] = _Budget({})
         return [FindPeers(progress.topic)]
 
     def _may_introduce(self, progress: TopicProgress) -> bool:
@@ -73,8 +75,8 @@ class Introducing:
     def check(self) -> list[Output]:
         """Allow some more introductions: called at each keep-alive. From time to time other topics have their turn."""
         for budget in (*self._budgets.values(), self._others):
-            budget.sendable = min(budget.sendable + 1, INTRODUCTIONS_SENT_AT_ONCE_MAX)
-            budget.takeable = min(budget.takeable + 2, INTRODUCTIONS_TAKEN_AT_ONCE_MAX)
+            budget.sendable.check()
+            budget.takeable.check()
         self._checks += 1
         is_time = self._checks % _CHECKS_BETWEEN == 0
         if is_time:
@@ -90,14 +92,15 @@ class Introducing:
         budget = self._budgets.get(progress.topic)
         if budget is None:
             return []
-        room = min(INTRODUCED_COUNT_MAX, INTRODUCED_TO_ONE_MAX - len(budget.told)) if budget.sendable else 0
         found = _unique(event.peers, budget.told)
-        fresh = found[:room]
+        fresh = found[:INTRODUCED_COUNT_MAX] if budget.sendable.left else ()
         budget.is_behind = len(fresh) < len(found)
         if not fresh:
             return []
-        budget.sendable -= 1
-        budget.told.update(fresh)
+        budget.sendable.take()
+        budget.told.update(dict.fromkeys(fresh))
+        for oldest in list(islice(budget.told, max(0, len(budget.told) - INTRODUCED_TO_ONE_MAX))):
+            del budget.told[oldest]
         return [Send(Introduce(progress.blind, fresh))]
 
     def handle_introduce(self, progress: TopicProgress, message: Introduce) -> list[Output]:
@@ -108,15 +111,14 @@ class Introducing:
         budget = self._budgets.get(progress.topic)
         if budget is None and self._may_introduce(progress):
             budget = self._others
-            if budget.takeable == 0:
+            if not budget.takeable.left:
                 return []
         if budget is None:
             raise PeerFault("unasked_introduction")
-        if budget.takeable == 0:
+        if not budget.takeable.take():
             raise PeerFault("too_many_introductions")
-        budget.takeable -= 1
         return [LearnPeers(progress.topic, message.peers)]
 
 
-def _unique(peers: Sequence[PeerAddress], told: set[PeerAddress]) -> tuple[PeerAddress, ...]:
+def _unique(peers: Sequence[PeerAddress], told: Container[PeerAddress]) -> tuple[PeerAddress, ...]:
     return tuple(dict.fromkeys(one for one in peers if one not in told))

@@ -52,6 +52,7 @@ from protocol.session.rendezvous import Rendezvous
 from protocol.session.room import Room
 from protocol.session.topic_progress import TopicProgress
 from protocol.session.transfer import Transfer
+from protocol.session.wanting import Wanting
 from protocol.session.windows import Windows
 
 M = TypeVar("M")
@@ -78,7 +79,8 @@ class Session:
         self.accounts = Accounts(is_relay=is_relay)
         self.deposits = Deposits(is_relay=is_relay)
         self.punching = Punching(is_dialer=is_dialer)
-        self.transfer = Transfer()
+        self.wanting = Wanting()
+        self.transfer = Transfer(self.wanting)
         self.windows = Windows()
         self.comparison = Comparison(self.transfer, self._settle)
         self.earlier = EarlierEpochs(session_id)
@@ -152,10 +154,6 @@ class Session:
         """Return True if both sides follow a topic."""
         progress = self._announced.by_key.get(topic)
         return progress is not None and progress.is_joined
-
-    def has_room_for_bodies(self, count: int) -> bool:
-        """Return True if the peer may be asked for so many bodies more on this session."""
-        return self.transfer.has_room_for_bodies(count)
 
     def takes_presence(self, topic: TopicKey) -> bool:
         """Return True if the peer may be told who has the text of a topic open."""
@@ -295,8 +293,10 @@ class Session:
         return outputs
 
     def check(self, _: events.CheckDue) -> list[Output]:
-        """Look whether topics that differed are equal now, and for peers to introduce."""
-        return [*self.comparison.check(self._announced.by_blind.values()), *self.introducing.check()]
+        """Look whether topics that differed are equal now, and for peers to introduce; allow more questions."""
+        self.windows.check()
+        said = [*self.introducing.check(), *self.wanting.check(self.topics), *self.rendezvous.check()]
+        return [*self.comparison.check(self.topics), *said]
 
     # --- messages that are about no one topic ---
 
@@ -475,7 +475,7 @@ MESSAGES: Final[Mapping[type[messages.Message], MessageRow]] = dict(
         _joined(
             messages.FoundBodies,
             "note how many of the bodies are to come",
-            lambda s, topic, m: s.transfer.bodies_found(topic, m),
+            lambda s, topic, m: s.wanting.bodies_found(topic, m),
             "unasked_bodies",
         ),
         _joined(messages.WantWindow, "answer", lambda s, t, m: s.windows.wanted(t, m), "too_many_windows"),
@@ -584,8 +584,8 @@ EVENTS: Final[Mapping[type[events.Event], Callable[[Session, Any], list[Output]]
         _topic_event(events.BatchIngested, Session.note_ingested),
         _topic_event(events.BlocksLoaded, lambda s, topic, e: s.transfer.blocks_loaded(topic, e)),
         _topic_event(events.BlocksWanted, lambda s, topic, e: s.transfer.fetch(topic, e.ids)),
-        _topic_event(events.CommitsWanted, lambda s, topic, e: s.transfer.ask(topic, e.ids)),
-        _topic_event(events.BodiesWanted, lambda s, topic, e: s.transfer.ask_bodies(topic, e.ids)),
+        _topic_event(events.CommitsWanted, lambda s, topic, e: s.wanting.ask(topic, e.ids)),
+        _topic_event(events.BodiesWanted, lambda s, topic, e: s.wanting.ask_bodies(topic, e.ids)),
         _topic_event(events.PeersFound, lambda s, topic, e: s.introducing.introduce(topic, e)),
         _topic_event(events.WindowWanted, lambda s, topic, e: s.windows.ask(topic, e)),
         _topic_event(events.WindowLoaded, lambda s, topic, e: s.windows.loaded(topic, e)),

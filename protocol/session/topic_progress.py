@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-from protocol.ids import BlindTopic, BlockId, CommitId, PeerId, TopicKey
+from protocol.ids import BlindTopic, BlockId, PeerId, TopicKey
 from protocol.limits.peers import BATCHES_OF_TOPIC_MAX, STATED_COUNT_MAX
 from protocol.session.events import SummaryLoaded
 from protocol.session.machines.comparing import RESTING, Comparing
@@ -50,6 +50,9 @@ class Outbox:
     refusal: str = ""  # why the peer takes no more
     sent: int = 0
     confirmed: int = 0  # of those, whose receipt has come: what the peer takes of them is durable there
+    passed: int = 0  # numbers that have left the queue
+    wanted: int = 0  # of those queued since no wanted one was, which the peer had asked for
+    wanted_end: int = 0  # how many have left when the last of these has
 
     def enqueue(self, nums: Sequence[int]) -> None:
         """Queue numbers to be sent: a batch is either of commits that this node has read, or (negative) of others."""
@@ -64,10 +67,31 @@ class Outbox:
     def pass_over(self, count: int) -> None:
         """Go on behind so many numbers of the first part."""
         rest = self.queue[0][count:]
+        self.passed += len(self.queue[0]) - len(rest)
         if rest:
             self.queue[0] = rest
         else:
             del self.queue[0]
+
+    def clear(self) -> None:
+        """Forget what is queued: the peer takes no more."""
+        self.queue.clear()
+        self.wanted_end = self.passed
+
+    @property
+    def to_send(self) -> int:
+        """Count the numbers that wait to be sent."""
+        return sum(map(len, self.queue))
+
+    def note_wanted(self, count: int) -> None:
+        """Note that the peer had asked for so many of the last numbers that were queued."""
+        self.wanted = self.unsent_wanted + count
+        self.wanted_end = self.passed + self.to_send
+
+    @property
+    def unsent_wanted(self) -> int:
+        """Count the numbers that the peer had asked for and that wait to be sent, at most."""
+        return min(self.wanted, max(0, self.wanted_end - self.passed))
 
 
 @dataclass(slots=True)
@@ -115,8 +139,6 @@ class TopicProgress:
     outbox: Outbox = field(default_factory=Outbox)
     wants: Questions[Want | WantBodies] = field(default_factory=Questions)
     served: Questions[BlockId] = field(default_factory=Questions)
-    # Commits that the peer was asked for; an empty set takes three times the memory of an empty dict.
-    asked: dict[CommitId, None] = field(default_factory=dict)
     bodies_unanswered: int = 0  # questions for bodies that the peer has not answered
     bodies_found: int | None = None  # how many it has of those of the last one; None: it has not said yet
     fetched: list[BlockId] = field(default_factory=list)  # blocks that the peer was asked for
@@ -172,7 +194,7 @@ class TopicProgress:
     @property
     def to_send(self) -> int:
         """Count the commits that wait to be sent."""
-        return sum(map(len, self.outbox.queue))
+        return self.outbox.to_send
 
     @property
     def unconfirmed(self) -> int:

@@ -15,14 +15,11 @@ from collections.abc import Iterable, Sequence
 from itertools import count
 
 from protocol.crypto.hashing import block_id
-from protocol.ids import AnyId, BlockId, CommitId, ItemId, PeerId, TopicKey
+from protocol.ids import BlockId, PeerId, TopicKey
 from protocol.limits.peers import (
     BATCH_COUNT_MAX,
     BATCHES_IN_FLIGHT_MAX,
-    BODIES_WANTED_COUNT_MAX,
     FETCHED_COUNT_MAX,
-    WANT_COUNT_MAX,
-    WANTED_COUNT_MAX,
 )
 from protocol.session.events import BatchIngested, BatchLoaded, BlocksLoaded, WantedFound
 from protocol.session.machines.table import PeerFault
@@ -48,6 +45,7 @@ from protocol.session.outputs import (
     Send,
 )
 from protocol.session.topic_progress import TopicProgress
+from protocol.session.wanting import Wanting
 
 _Place = tuple[int, int, int, TopicProgress]
 """Last turn, order of the topic, when it was offered (no two are compared by more), and the topic."""
@@ -56,7 +54,8 @@ _Place = tuple[int, int, int, TopicProgress]
 class Transfer:
     """Commits and blocks in flight on one session. Not to be used after a PeerFault."""
 
-    def __init__(self) -> None:
+    def __init__(self, wanting: Wanting) -> None:
+        self._wanting = wanting
         # Counted and not added up when asked for: a node may join thousands of topics with one peer.
         self._turn = count()
         self._turns: dict[TopicKey, int] = {}  # when each topic had its last turn
@@ -73,8 +72,6 @@ class Transfer:
         self._busy = 0  # batches that are being read or have no receipt
         self._unreceipted = 0
         self._serving = 0  # blocks that the peer asks for
-        self._asked_count = 0
-        self._wanted_count = 0
 
     # --- publications to the peer ---
 
@@ -137,7 +134,7 @@ class Transfer:
         for action in self._send(progress, Sent.REFUSAL):
             assert action is SendingAction.FORGET, "the table says no otherwise"
             progress.outbox.refusal = message.reason
-            progress.outbox.queue.clear()
+            progress.outbox.clear()
         self._let_go(progress)
         return self.pump()
 
@@ -230,53 +227,20 @@ class Transfer:
         progress.known += event.known
         progress.bodiless += event.bodiless
         refusal: list[Output] = [Send(Refused(progress.blind, event.refused))] if event.refused else []
-        return [Send(Receipt(progress.blind)), *self.ask(progress, event.wanted), *refusal]
-
-    def ask(self, progress: TopicProgress, ids: tuple[CommitId, ...]) -> list[Output]:
-        """Ask for commits, each once on a topic."""
-        if not progress.is_joined:
-            return []
-        room = WANTED_COUNT_MAX - self._asked_count
-        wanted = [commit_id for commit_id in dict.fromkeys(ids) if commit_id not in progress.asked][:room]
-        progress.asked.update(dict.fromkeys(wanted))
-        self._asked_count += len(wanted)
-        parts = (wanted[start : start + WANT_COUNT_MAX] for start in range(0, len(wanted), WANT_COUNT_MAX))
-        return [Send(Want(progress.blind, tuple(part))) for part in parts]
-
-    def ask_bodies(self, progress: TopicProgress, ids: tuple[ItemId, ...]) -> list[Output]:
-        """Ask for commits whole. What the peer has not got now it may have later, so an id may be asked for again."""
-        if not progress.is_joined or not self.has_room_for_bodies(len(ids)):
-            return []
-        self._asked_count += len(ids)
-        progress.bodies_unanswered += 1
-        progress.bodies_found = None
-        return [Send(WantBodies(progress.blind, tuple(map(AnyId, ids))))]
-
-    def has_room_for_bodies(self, count: int) -> bool:
-        """Return True if so many bodies may still be asked for: the rest of what a peer answers is for causes."""
-        return self._asked_count + count <= BODIES_WANTED_COUNT_MAX
-
-    def bodies_found(self, progress: TopicProgress, message: FoundBodies) -> list[Output]:
-        """Note how many of the wanted bodies the peer has."""
-        if not progress.bodies_unanswered:
-            raise PeerFault("unasked_bodies")
-        progress.bodies_unanswered -= 1
-        progress.bodies_found = None if progress.bodies_unanswered else message.count
-        return []
+        return [Send(Receipt(progress.blind)), *self._wanting.ask(progress, event.wanted), *refusal]
 
     # --- what the peer asks for ---
 
     def wanted(self, progress: TopicProgress, message: Want | WantBodies) -> list[Output]:
         """Take a question for commits or bodies."""
-        self._wanted_count += len(message.ids)
-        if self._wanted_count > WANTED_COUNT_MAX:
-            raise PeerFault("too_many_wants")
+        self._wanting.take(message)
         return self._find(progress) if progress.wants.ask((message,)) else []
 
     def wanted_found(self, progress: TopicProgress, event: WantedFound) -> list[Output]:
         """Queue the commits that were found for the first question."""
         of_bodies = isinstance(progress.wants.waiting[0], WantBodies)
         self.queue(progress, event.nums)
+        progress.outbox.note_wanted(len(event.nums))
         said: list[Output] = [Send(FoundBodies(progress.blind, len(event.nums)))] if of_bodies else []
         more = self._find(progress) if progress.wants.answer(1) else []
         return [*said, *more, *self.pump()]

@@ -5,7 +5,8 @@ goes to `WindowCame`, apart from the topic's own publications, and has no receip
 """
 
 from protocol.ids import BranchMark, TopicKey
-from protocol.limits.peers import WINDOWS_ASKED_MAX, WINDOWS_UNANSWERED_MAX
+from protocol.limits.peers import WINDOWS_AT_ONCE_MAX, WINDOWS_PER_CHECK, WINDOWS_UNANSWERED_MAX
+from protocol.session.allowance import Allowance
 from protocol.session.events import WindowLoaded, WindowWanted
 from protocol.session.machines.table import PeerFault
 from protocol.session.messages import WantWindow, Window
@@ -19,7 +20,11 @@ class Windows:
     def __init__(self) -> None:
         self._asked: dict[tuple[TopicKey, BranchMark], WindowWanted] = {}  # by this side, and not answered
         self._answering: set[tuple[TopicKey, BranchMark]] = set()
-        self._taken_count = 0
+        self._takeable = Allowance(2 * WINDOWS_AT_ONCE_MAX, 2 * WINDOWS_PER_CHECK)
+
+    def check(self) -> None:
+        """Allow the peer some more questions: called at each keep-alive."""
+        self._takeable.check()
 
     def ask(self, progress: TopicProgress, event: WindowWanted) -> list[Output]:
         """Ask for a window, unless one of the mark is asked for, or as many as may be."""
@@ -32,10 +37,9 @@ class Windows:
     def wanted(self, progress: TopicProgress, message: WantWindow) -> list[Output]:
         """Take a question of the peer's. Raises PeerFault."""
         key = progress.topic, message.mark
-        self._taken_count += 1
         if key in self._answering or len(self._answering) >= WINDOWS_UNANSWERED_MAX:
             raise PeerFault("too_many_windows")
-        if self._taken_count > WINDOWS_ASKED_MAX:
+        if not self._takeable.take():
             raise PeerFault("too_many_windows")
         self._answering.add(key)
         return [LoadWindow(progress.topic, message.mark, message.rank, message.is_upwards, message.count)]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from protocol.codec import DecodeError
 from protocol.crypto.hashing import block_id
 from protocol.ids import AnnouncedTopic, CommitId, SessionId, TopicKey
-from protocol.limits.peers import BATCHES_IN_FLIGHT_MAX, FETCHED_COUNT_MAX, WANTED_COUNT_MAX
+from protocol.limits.peers import BATCHES_IN_FLIGHT_MAX, FETCHED_COUNT_MAX, WANTED_AT_ONCE_MAX
 from protocol.session.events import (
     CheckDue,
     CommitsAccepted,
@@ -357,7 +357,7 @@ def check(network: Network) -> None:
             topics = end.session.topics
             assert sum(one.in_flight + one.is_loading for one in topics) <= BATCHES_IN_FLIGHT_MAX
             assert sum(len(one.served.waiting) for one in topics) <= FETCHED_COUNT_MAX
-            assert sum(len(want.ids) for one in topics for want in one.wants.waiting) <= WANTED_COUNT_MAX
+            assert sum(len(want.ids) for one in topics for want in one.wants.waiting) <= WANTED_AT_ONCE_MAX
 
 
 def check_stores(network: Network) -> None:

@@ -20,7 +20,7 @@ from protocol.limits.peers import (
     CIRCUIT_WINDOW_SIZE,
     CIRCUITS_INCOMING_MAX,
     CIRCUITS_OPENED_AT_ONCE_MAX,
-    MEETING_TOPICS_MAX,
+    MEETINGS_AT_ONCE_MAX,
     NODE_OF_SUBNET_NAMED_SECONDS,
     NODES_OF_SUBNET_NAMED_AT_ONCE_MAX,
     NODES_OF_SUBNET_TOLD_MAX,
@@ -465,13 +465,13 @@ def test_strangers_of_one_subnet_are_not_named_anew_for_meeting_on_many_topics()
     assert named[_topic(0)] == NODES_OF_SUBNET_NAMED_AT_ONCE_MAX + 1, "others are named"
 
 
-def test_strangers_are_named_on_as_many_topics_as_a_connection_has_and_again_after_a_minute() -> None:
+def test_strangers_are_named_on_as_many_topics_as_one_asks_for_at_once_and_again_after_a_minute() -> None:
     quotas = NamingQuotas()
 
     def take_all(count: int, now: float) -> int:
         return sum(quotas.take(_topic(number), "203.0.113.0/24", now) for number in range(count))
 
-    assert TOPICS_OF_SUBNET_NAMED_MAX >= MEETING_TOPICS_MAX
+    assert TOPICS_OF_SUBNET_NAMED_MAX >= MEETINGS_AT_ONCE_MAX
     assert take_all(TOPICS_OF_SUBNET_NAMED_MAX + 1, 0.0) == TOPICS_OF_SUBNET_NAMED_MAX
     later = NODE_OF_SUBNET_NAMED_SECONDS
     assert not quotas.take(_topic(1000), "203.0.113.0/24", later - 1)

@@ -127,16 +127,22 @@ def test_introductions_are_taken_at_a_bounded_rate() -> None:
     assert _hear(session, Introduce(BLIND, (BOB,))) == [Close("too_many_introductions")]
 
 
-def test_one_peer_is_told_so_many_addresses() -> None:
+def test_each_address_is_told_once_as_long_as_it_is_among_the_latest() -> None:
     session = _introducing()
-    told = 0
-    for _ in range(2 * INTRODUCED_TO_ONE_MAX // INTRODUCED_COUNT_MAX):
+    told: list[PeerAddress] = []
+
+    def tell(peers: tuple[PeerAddress, ...]) -> list[PeerAddress]:
         session.handle(CheckDue())
-        for output in session.handle(PeersFound(ROOT, _many(INTRODUCED_TO_ONE_MAX + 1))):
-            assert isinstance(output, Send)
-            assert isinstance(output.message, Introduce)
-            told += len(output.message.peers)
-    assert told == INTRODUCED_TO_ONE_MAX
+        said = [one.message for one in session.handle(PeersFound(ROOT, peers)) if isinstance(one, Send)]
+        return [peer for one in said if isinstance(one, Introduce) for peer in one.peers]
+
+    many = _many(INTRODUCED_TO_ONE_MAX)
+    while len(told) < INTRODUCED_TO_ONE_MAX:
+        told += tell(many)
+    assert told == list(many)
+    assert tell(many) == [], "each once"
+    assert tell((BOB,)) == [BOB], "and however many were told before"
+    assert tell((*many, BOB)) == [many[0]], "the first one was forgotten"
 
 
 def test_introductions_are_made_on_so_many_topics() -> None:

@@ -4,8 +4,15 @@ from typing import Final
 
 from protocol.crypto.hashing import announced_topic, blind_topic
 from protocol.ids import PeerId, SessionId, TopicKey
-from protocol.limits.peers import MEETING_TOPICS_MAX, NODES_NAMED_MAX, NODES_OF_MEETING_MAX
+from protocol.limits.peers import (
+    MEETINGS_AT_ONCE_MAX,
+    MEETINGS_PER_CHECK,
+    NODES_NAMED_MAX,
+    NODES_OF_MEETING_MAX,
+    NODES_OF_MEETING_PER_CHECK,
+)
 from protocol.session.events import (
+    CheckDue,
     CircuitsTaken,
     MessageReceived,
     NodesFound,
@@ -98,8 +105,12 @@ def test_one_node_over_the_bound_ends_the_session() -> None:
     _join(session)
     session.handle(RendezvousWanted(ROOT))
     many = (CAROL,) * NODES_NAMED_MAX
-    for _ in range(NODES_OF_MEETING_MAX // NODES_NAMED_MAX):
-        assert _hear(session, Nodes(BLIND, many)) == [NodesLearned(ROOT, many)]
+    for count in (NODES_OF_MEETING_MAX, NODES_OF_MEETING_PER_CHECK):
+        for _ in range(2 * count // NODES_NAMED_MAX):
+            assert _hear(session, Nodes(BLIND, many)) == [NodesLearned(ROOT, many)]
+        session.handle(CheckDue())
+    for _ in range(2 * NODES_OF_MEETING_PER_CHECK):
+        assert _hear(session, Nodes(BLIND, (CAROL,))) == [NodesLearned(ROOT, (CAROL,))]
     assert _hear(session, Nodes(BLIND, (CAROL,))) == [Close("too_many_nodes")]
 
 
@@ -113,6 +124,11 @@ def test_a_relay_names_as_many_as_it_may_in_messages_of_a_bounded_size() -> None
     said = [one.message.nodes for one in outputs if isinstance(one, Send) and isinstance(one.message, Nodes)]
     assert [len(one) for one in said] == [NODES_NAMED_MAX] * (NODES_OF_MEETING_MAX // NODES_NAMED_MAX)
     assert session.handle(NodesFound(ROOT, nodes)) == []
+    for _ in range(3):  # who comes in the second year of a connection is named too
+        session.handle(CheckDue())
+        assert session.handle(NodesFound(ROOT, nodes)) == [
+            Send(Nodes(BLIND, nodes[:NODES_OF_MEETING_PER_CHECK]))
+        ]
 
 
 def test_nobody_meets_where_no_relay_passes_circuits_on() -> None:
@@ -121,10 +137,51 @@ def test_nobody_meets_where_no_relay_passes_circuits_on() -> None:
     assert _hear(session, Meet(BLIND)) == [Close("no_circuits")]
 
 
-def test_one_topic_over_the_bound_ends_the_session() -> None:
+def _topic(number: int) -> TopicKey:
+    return TopicKey(number.to_bytes(32, "big"))
+
+
+def test_a_node_asks_on_each_topic_in_its_time_and_a_relay_takes_that() -> None:
+    """Five times as many repos as are asked for at once, then a new epoch in each: the last one meets like the first."""
+    node, relay = _node(), _relay()
+    topics = [_topic(number) for number in range(5 * MEETINGS_AT_ONCE_MAX)]
+    asked: list[Message] = []
+
+    def take(outputs: list[Output]) -> None:
+        for output in outputs:
+            if isinstance(output, Send) and isinstance(output.message, Meet):
+                asked.append(output.message)
+                assert len(_hear(relay, output.message)) == 1, "it is taken"
+
+    for topic in topics:
+        _join(node, topic)
+        _join(relay, topic)
+        take(node.handle(RendezvousWanted(topic)))
+    assert len(asked) == MEETINGS_AT_ONCE_MAX, "at once"
+    checks = 0
+    while len(asked) < len(topics):
+        before = len(asked)
+        relay.handle(CheckDue())
+        take(node.handle(CheckDue()))
+        assert len(asked) - before == MEETINGS_PER_CHECK
+        checks += 1
+    assert checks == 4 * MEETINGS_AT_ONCE_MAX // MEETINGS_PER_CHECK
+    assert [one.topic for one in asked if isinstance(one, Meet)] == [
+        blind_topic(topic, SESSION_ID) for topic in topics
+    ]
+
+
+def test_one_topic_too_many_without_a_pause_ends_the_session() -> None:
     session = _relay()
-    for number in range(MEETING_TOPICS_MAX + 1):
-        topic = TopicKey(number.to_bytes(32, "big"))
-        _join(session, topic)
-        outputs = _hear(session, Meet(blind_topic(topic, SESSION_ID)))
-    assert outputs == [Close("too_many_meetings")]
+
+    def meet(number: int) -> list[Output]:
+        _join(session, _topic(number))
+        return _hear(session, Meet(blind_topic(_topic(number), SESSION_ID)))
+
+    at_once, later = 4 * MEETINGS_AT_ONCE_MAX, 2 * MEETINGS_PER_CHECK
+    for number in range(at_once):
+        assert meet(number) == [RendezvousAsked(_topic(number))]
+    session.handle(CheckDue())
+    for number in range(at_once, at_once + later):
+        assert meet(number) == [RendezvousAsked(_topic(number))]
+    assert meet(at_once + later) == [Close("too_many_meetings")]

@@ -14,7 +14,6 @@ from protocol.limits.peers import (
     BATCH_COUNT_MAX,
     BATCHES_IN_FLIGHT_MAX,
     BATCHES_OF_TOPIC_MAX,
-    BODIES_WANTED_COUNT_MAX,
     FETCHED_COUNT_MAX,
     RECONCILIATION_QUEUED_MAX,
     RECONCILIATION_QUIET_CHECKS_MAX,
@@ -23,17 +22,15 @@ from protocol.limits.peers import (
     TOPIC_COUNT_MAX,
     TOPICS_HEARD_MAX,
     WANT_COUNT_MAX,
-    WANTED_COUNT_MAX,
+    WANTED_AT_ONCE_MAX,
 )
 from protocol.session.events import (
     BatchIngested,
     BatchLoaded,
     BlocksLoaded,
     BlocksWanted,
-    BodiesWanted,
     CheckDue,
     CommitsAccepted,
-    CommitsWanted,
     MessageReceived,
     PlanLoaded,
     Reconciled,
@@ -65,7 +62,6 @@ from protocol.session.messages import (
 )
 from protocol.session.outputs import (
     Close,
-    FindBodies,
     FindWanted,
     HandleFrame,
     HandOver,
@@ -278,80 +274,6 @@ def test_a_received_batch_is_taken_receipted_and_its_missing_causes_asked_for_on
     assert session.handle(BatchIngested(MAIN, 0, wanted)) == [Send(Receipt(BLIND_MAIN))]
 
 
-def test_wanted_commits_are_looked_up_and_sent() -> None:
-    session = _joined(MAIN)
-    assert session.handle(MessageReceived(Want(BLIND_MAIN, (as_commit_id(b"w" * 32),)))) == [
-        FindWanted(MAIN, (as_commit_id(b"w" * 32),))
-    ]
-    assert session.handle(WantedFound(MAIN, [3])) == [LoadBatch(MAIN, (3,))]
-
-
-def test_commits_are_asked_for_once_in_messages_within_the_bound_and_while_the_peer_must_answer() -> None:
-    ids = [as_commit_id(number.to_bytes(32)) for number in range(WANTED_COUNT_MAX + 1)]
-    session = _joined(MAIN, ROOT)
-    first = tuple(ids[: WANT_COUNT_MAX + 1])
-    assert session.handle(CommitsWanted(MAIN, first)) == [
-        Send(Want(BLIND_MAIN, first[:-1])),
-        Send(Want(BLIND_MAIN, first[-1:])),
-    ]
-    assert session.handle(CommitsWanted(MAIN, first)) == []
-    outputs = session.handle(CommitsWanted(MAIN, tuple(ids)))
-    asked = [one for send in outputs if isinstance(send, Send) for one in getattr(send.message, "ids", ())]
-    assert asked == ids[WANT_COUNT_MAX + 1 : WANTED_COUNT_MAX], "not the one over the bound"
-    assert session.handle(CommitsWanted(MAIN, (ids[-1],))) == []
-    assert session.handle(CommitsWanted(ROOT, first[:1])) == [], "the bound is the session's"
-    other = _joined(MAIN, ROOT)
-    other.handle(CommitsWanted(MAIN, first))
-    assert other.handle(CommitsWanted(ROOT, first[:1])) == [Send(Want(BLIND_ROOT, first[:1]))], (
-        "another topic"
-    )
-    alone = Session(SESSION_ID, is_dialer=True)
-    alone.handle(TopicFollowed(MAIN, is_own=False))
-    assert alone.handle(CommitsWanted(MAIN, first)) == [], "a topic that the peer has not joined"
-
-
-def test_bodies_are_asked_for_again_and_leave_room_for_causes() -> None:
-    session = _joined(MAIN)
-    ids = tuple(as_commit_id(number.to_bytes(32)) for number in range(WANT_COUNT_MAX))
-    progress = next(one for one in session.topics if one.topic == MAIN)
-
-    def asked_bodies() -> tuple[int, int | None]:
-        return progress.bodies_unanswered, progress.bodies_found
-
-    for _ in range(2):
-        named = tuple(map(AnyId, ids))
-        assert session.handle(BodiesWanted(MAIN, ids)) == [Send(WantBodies(BLIND_MAIN, named))]
-    assert asked_bodies() == (2, None)
-    assert session.handle(MessageReceived(FoundBodies(BLIND_MAIN, 7))) == []
-    assert asked_bodies() == (1, None), "it is of the first question"
-    assert session.handle(MessageReceived(FoundBodies(BLIND_MAIN, 0))) == []
-    assert asked_bodies() == (0, 0)
-    asked = 2
-    while session.handle(BodiesWanted(MAIN, ids)):
-        asked += 1
-    assert asked == BODIES_WANTED_COUNT_MAX // WANT_COUNT_MAX
-    assert not session.has_room_for_bodies(WANT_COUNT_MAX)
-    assert session.handle(CommitsWanted(MAIN, ids)) == [Send(Want(BLIND_MAIN, ids))]
-    alone = Session(SESSION_ID, is_dialer=True)
-    alone.handle(TopicFollowed(MAIN, is_own=False))
-    assert alone.handle(BodiesWanted(MAIN, ids)) == [], "a topic that the peer has not joined"
-
-
-def test_who_asks_for_bodies_hears_how_many_there_are_and_gets_them() -> None:
-    session = _joined(MAIN)
-    ids = (AnyId(b"w" * 32), AnyId(b"v" * 32))
-    assert session.handle(MessageReceived(WantBodies(BLIND_MAIN, ids))) == [FindBodies(MAIN, ids)]
-    assert session.handle(MessageReceived(Want(BLIND_MAIN, (as_commit_id(b"u" * 32),)))) == []
-    assert session.handle(WantedFound(MAIN, [3])) == [
-        Send(FoundBodies(BLIND_MAIN, 1)),
-        FindWanted(MAIN, (as_commit_id(b"u" * 32),)),
-        LoadBatch(MAIN, (3,)),
-    ]
-    assert session.handle(WantedFound(MAIN, [])) == []
-    session.handle(MessageReceived(WantBodies(BLIND_MAIN, ids)))
-    assert session.handle(WantedFound(MAIN, [])) == [Send(FoundBodies(BLIND_MAIN, 0))]
-
-
 def test_states_are_named() -> None:
     session = Session(SESSION_ID, is_dialer=True)
     session.handle(TopicFollowed(MAIN, is_own=False))
@@ -376,7 +298,7 @@ FAULTS: dict[str, list[object]] = {
     "unasked_bodies": [FoundBodies(BLIND_MAIN, 0)],
     "too_many_batches": [Publications(BLIND_MAIN, (b"x",))] * (BATCHES_IN_FLIGHT_MAX + 1),
     "too_many_wants": [Want(BLIND_MAIN, (as_commit_id(b"w" * 32),) * WANT_COUNT_MAX)]
-    * (WANTED_COUNT_MAX // WANT_COUNT_MAX)
+    * (2 * WANTED_AT_ONCE_MAX // WANT_COUNT_MAX)
     + [WantBodies(BLIND_MAIN, (AnyId(b"w" * 32),) * WANT_COUNT_MAX)],
     "peer_left": [Goodbye("stopping")],
 }

@@ -4,8 +4,20 @@ import pytest
 
 from protocol.crypto.hashing import announced_topic, blind_topic
 from protocol.ids import BranchMark, SessionId, TopicKey
-from protocol.limits.peers import WINDOW_COUNT_MAX, WINDOWS_ASKED_MAX, WINDOWS_UNANSWERED_MAX
-from protocol.session.events import Event, MessageReceived, TopicFollowed, WindowLoaded, WindowWanted
+from protocol.limits.peers import (
+    WINDOW_COUNT_MAX,
+    WINDOWS_AT_ONCE_MAX,
+    WINDOWS_PER_CHECK,
+    WINDOWS_UNANSWERED_MAX,
+)
+from protocol.session.events import (
+    CheckDue,
+    Event,
+    MessageReceived,
+    TopicFollowed,
+    WindowLoaded,
+    WindowWanted,
+)
 from protocol.session.messages import Announce, Message, WantWindow, Window
 from protocol.session.outputs import Close, LoadWindow, Output, Send, WindowCame
 from protocol.session.session import Session
@@ -68,18 +80,19 @@ def _take(session: Session, *events: Event) -> list[Output]:
     return [output for event in events for output in session.handle(event)]
 
 
-def test_so_many_questions_may_wait_and_so_many_come_in_all() -> None:
+def test_so_many_questions_may_wait_and_so_many_come_without_a_pause() -> None:
     session = _joined()
     waiting = [MessageReceived(_want(number)) for number in range(WINDOWS_UNANSWERED_MAX)]
     assert len(_take(session, *waiting)) == WINDOWS_UNANSWERED_MAX
     assert session.handle(MessageReceived(_want(99))) == [Close("too_many_windows")]
     session = _joined()
-    for _ in range(WINDOWS_ASKED_MAX):
-        _take(
-            session,
-            MessageReceived(_want(1)),
-            WindowLoaded(TOPIC, _mark(1), (), is_last=True),
-        )
+    for count in (WINDOWS_AT_ONCE_MAX, *[WINDOWS_PER_CHECK] * 3):
+        for _ in range(2 * count):
+            answered = WindowLoaded(TOPIC, _mark(1), (), is_last=True)
+            assert len(_take(session, MessageReceived(_want(1)), answered)) == 2
+        session.handle(CheckDue())
+    for _ in range(2 * WINDOWS_PER_CHECK):
+        _take(session, MessageReceived(_want(1)), WindowLoaded(TOPIC, _mark(1), (), is_last=True))
     assert session.handle(MessageReceived(_want(1))) == [Close("too_many_windows")]
     session = _joined()
     twice = MessageReceived(_want(1))

@@ -1,0 +1,22 @@
+"""`Allowance`: a bound on uses without a pause, to which each keep-alive adds some. A session has no clock."""
+
+
+class Allowance:
+    """Allowance of one session, of one side."""
+
+    def __init__(self, at_once: int, per_check: int) -> None:
+        self._at_once = at_once
+        self._per_check = per_check
+        self.left = at_once
+        """Uses that are left now."""
+
+    def check(self, held: int = 0) -> None:
+        """Allow some more, but for uses that still hold something: called at each keep-alive."""
+        self.left = max(self.left, min(self.left + self._per_check, self._at_once - held))
+
+    def take(self, count: int = 1) -> bool:
+        """Take so many uses; return True if they were left."""
+        if self.left < count:
+            return False
+        self.left -= count
+        return True

@@ -1,0 +1,220 @@
+"""Questions for commits: what is asked and answered, how many without a pause, and that no age of a connection ends them."""
+
+from array import array
+from itertools import islice
+
+import pytest
+
+from protocol.crypto.hashing import announced_topic, blind_topic
+from protocol.ids import AnyId, CommitId, Digest, SessionId, TopicKey
+from protocol.limits.peers import (
+    WANT_COUNT_MAX,
+    WANTED_AT_ONCE_MAX,
+    WANTED_PER_CHECK,
+    WANTS_REMEMBERED_MAX,
+)
+from protocol.session import wanting
+from protocol.session.events import (
+    BatchLoaded,
+    BodiesWanted,
+    CheckDue,
+    CommitsWanted,
+    MessageReceived,
+    PlanLoaded,
+    SummaryLoaded,
+    TopicFollowed,
+    WantedFound,
+)
+from protocol.session.messages import Announce, FoundBodies, Message, Receipt, Summary, Want, WantBodies
+from protocol.session.outputs import Close, FindBodies, FindWanted, LoadBatch, Output, Send
+from protocol.session.session import Session
+from tests.support.ids import as_commit_id
+
+SESSION_ID = SessionId(b"s" * 32)
+MAIN, OTHER = TopicKey(b"m" * 32), TopicKey(b"o" * 32)
+BLIND_MAIN, BLIND_OTHER = blind_topic(MAIN, SESSION_ID), blind_topic(OTHER, SESSION_ID)
+EMPTY = Digest(b"e" * 32)
+
+
+def _joined(*topics: TopicKey) -> Session:
+    session = Session(SESSION_ID, is_dialer=True)
+    for topic in topics:
+        session.handle(TopicFollowed(topic, is_own=False))
+        session.handle(MessageReceived(Announce((announced_topic(topic, SESSION_ID, by_dialer=False),))))
+    return session
+
+
+def _ids(start: int, count: int) -> tuple[CommitId, ...]:
+    return tuple(as_commit_id(number.to_bytes(32)) for number in range(start, start + count))
+
+
+def _asked(outputs: list[Output]) -> list[CommitId]:
+    """List what is asked for, in messages within their bound."""
+    messages = [one.message for one in outputs if isinstance(one, Send) and isinstance(one.message, Want)]
+    assert all(len(one.ids) <= WANT_COUNT_MAX for one in messages)
+    return [commit_id for one in messages for commit_id in one.ids]
+
+
+def _hear(session: Session, message: Message) -> list[Output]:
+    return session.handle(MessageReceived(message))
+
+
+def _take(session: Session, count: int) -> list[Output]:
+    """Have a session take so many wanted ids, none of which is here, and return what it said to the last of them."""
+    outputs: list[Output] = []
+    left = iter(range(count))
+    while some := len(list(islice(left, WANT_COUNT_MAX))):
+        outputs = _hear(session, Want(BLIND_MAIN, (as_commit_id(b"w" * 32),) * some))
+        session.handle(WantedFound(MAIN, []))
+    return outputs
+
+
+def test_wanted_commits_are_looked_up_and_sent() -> None:
+    session = _joined(MAIN)
+    assert _hear(session, Want(BLIND_MAIN, (as_commit_id(b"w" * 32),))) == [
+        FindWanted(MAIN, (as_commit_id(b"w" * 32),))
+    ]
+    assert session.handle(WantedFound(MAIN, [3])) == [LoadBatch(MAIN, (3,))]
+
+
+def test_who_asks_for_bodies_hears_how_many_there_are_and_gets_them() -> None:
+    session = _joined(MAIN)
+    ids = (AnyId(b"w" * 32), AnyId(b"v" * 32))
+    assert _hear(session, WantBodies(BLIND_MAIN, ids)) == [FindBodies(MAIN, ids)]
+    assert _hear(session, Want(BLIND_MAIN, (as_commit_id(b"u" * 32),))) == []
+    assert session.handle(WantedFound(MAIN, [3])) == [
+        Send(FoundBodies(BLIND_MAIN, 1)),
+        FindWanted(MAIN, (as_commit_id(b"u" * 32),)),
+        LoadBatch(MAIN, (3,)),
+    ]
+    assert session.handle(WantedFound(MAIN, [])) == []
+    _hear(session, WantBodies(BLIND_MAIN, ids))
+    assert session.handle(WantedFound(MAIN, [])) == [Send(FoundBodies(BLIND_MAIN, 0))]
+
+
+def test_commits_are_asked_for_once_on_a_topic() -> None:
+    session = _joined(MAIN, OTHER)
+    first = _ids(0, WANT_COUNT_MAX + 1)
+    assert session.handle(CommitsWanted(MAIN, first)) == [
+        Send(Want(BLIND_MAIN, first[:-1])),
+        Send(Want(BLIND_MAIN, first[-1:])),
+    ]
+    assert session.handle(CommitsWanted(MAIN, first)) == []
+    assert session.handle(CommitsWanted(OTHER, first[:1])) == [Send(Want(BLIND_OTHER, first[:1]))]
+    alone = Session(SESSION_ID, is_dialer=True)
+    alone.handle(TopicFollowed(MAIN, is_own=False))
+    assert alone.handle(CommitsWanted(MAIN, first)) == [], "a topic that the peer has not joined"
+
+
+def test_what_finds_no_room_waits_for_it() -> None:
+    session = _joined(MAIN, OTHER)
+    ids = _ids(0, WANTED_AT_ONCE_MAX + 1)
+    assert _asked(session.handle(CommitsWanted(MAIN, ids))) == list(ids[:-1])
+    assert session.handle(CommitsWanted(OTHER, ids[:1])) == [], "the room is the session's"
+    assert session.handle(CommitsWanted(MAIN, ids[-1:])) == [], "it waits already"
+    assert session.handle(CheckDue()) == [Send(Want(BLIND_MAIN, ids[-1:])), Send(Want(BLIND_OTHER, ids[:1]))]
+
+
+def test_one_question_over_what_is_taken_without_a_pause_ends_the_session() -> None:
+    session = _joined(MAIN)
+    for count in (2 * WANTED_AT_ONCE_MAX, *[2 * WANTED_PER_CHECK] * 3):
+        assert Close("too_many_wants") not in _take(session, count)
+        session.handle(CheckDue())
+    assert Close("too_many_wants") not in _take(session, 2 * WANTED_PER_CHECK)
+    assert _take(session, 1) == [Close("too_many_wants")]
+
+
+def test_what_was_found_and_is_not_sent_is_not_given_back() -> None:
+    """A peer that gives no receipts has this side hold as much as it may ask for without a pause, and no more."""
+    session = _joined(MAIN)
+    session.handle(SummaryLoaded(MAIN, (), 0, EMPTY, 0))
+    _hear(session, Summary(BLIND_MAIN, 0, (), 0, EMPTY))
+    session.handle(PlanLoaded(MAIN, array("q"), 0))
+    (progress,) = session.topics
+    for _ in range(2 * WANTED_AT_ONCE_MAX // WANT_COUNT_MAX):
+        _hear(session, Want(BLIND_MAIN, (as_commit_id(b"w" * 32),) * WANT_COUNT_MAX))
+        session.handle(WantedFound(MAIN, list(range(WANT_COUNT_MAX))))
+    for _ in range(100):
+        session.handle(CheckDue())
+    rest = 2 * WANTED_AT_ONCE_MAX % WANT_COUNT_MAX
+    assert progress.to_send == 2 * WANTED_AT_ONCE_MAX - rest
+    sent = session.handle(BatchLoaded(MAIN, (b"x",) * WANT_COUNT_MAX))
+    assert any(isinstance(one, Send) for one in sent)
+    session.handle(CheckDue())
+    assert Close("too_many_wants") not in _take(session, rest + WANT_COUNT_MAX)
+    assert _take(session, 1) == [Close("too_many_wants")]
+
+
+def test_bodies_are_asked_for_again_and_leave_room_for_causes() -> None:
+    session = _joined(MAIN)
+    ids = _ids(0, WANT_COUNT_MAX)
+    progress = next(one for one in session.topics if one.topic == MAIN)
+
+    def asked_bodies() -> tuple[int, int | None]:
+        return progress.bodies_unanswered, progress.bodies_found
+
+    for _ in range(2):
+        named = tuple(map(AnyId, ids))
+        assert session.handle(BodiesWanted(MAIN, ids)) == [Send(WantBodies(BLIND_MAIN, named))]
+    assert asked_bodies() == (2, None)
+    assert _hear(session, FoundBodies(BLIND_MAIN, 7)) == []
+    assert asked_bodies() == (1, None), "it is of the first question"
+    assert _hear(session, FoundBodies(BLIND_MAIN, 0)) == []
+    assert asked_bodies() == (0, 0)
+    asked = 2
+    while session.handle(BodiesWanted(MAIN, ids)):
+        asked += 1
+    assert asked == WANTED_AT_ONCE_MAX // 2 // WANT_COUNT_MAX
+    assert session.handle(CommitsWanted(MAIN, ids)) == [Send(Want(BLIND_MAIN, ids))]
+    session.handle(CheckDue())
+    assert session.handle(BodiesWanted(MAIN, ids)), "no age of a connection ends it"
+    alone = Session(SESSION_ID, is_dialer=True)
+    alone.handle(TopicFollowed(MAIN, is_own=False))
+    assert alone.handle(BodiesWanted(MAIN, ids)) == [], "a topic that the peer has not joined"
+
+
+def test_a_connection_of_years_asks_for_what_it_lacks_as_on_its_first_day(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ten times what any side remembers, by two sides that say so to each other."""
+    at_once, per_check, remembered = 1000, 500, 2000
+    for name, count in (
+        ("WANTED_AT_ONCE_MAX", at_once),
+        ("WANTED_PER_CHECK", per_check),
+        ("WANTS_REMEMBERED_MAX", remembered),
+    ):
+        monkeypatch.setattr(wanting, name, count)
+    asker, asked = _joined(MAIN), _joined(MAIN)
+    done, nums = 0, iter(range(10**6))
+    while done < 10 * remembered:
+        ids = _ids(done, per_check)
+        outputs = asker.handle(CommitsWanted(MAIN, ids))
+        assert _asked(outputs) == list(ids)
+        for one in outputs:
+            assert isinstance(one, Send)
+            assert isinstance(one.message, Want)
+            assert _hear(asked, one.message) == [FindWanted(MAIN, one.message.ids)]
+            for answer in asked.handle(WantedFound(MAIN, [next(nums)])):
+                assert isinstance(answer, LoadBatch)
+                asked.handle(BatchLoaded(MAIN, (b"x",) * len(answer.nums)))
+                _hear(asked, Receipt(BLIND_MAIN))
+        asker.handle(CheckDue())
+        asked.handle(CheckDue())
+        done += len(ids)
+    asker.handle(CheckDue())
+    assert _asked(asker.handle(CommitsWanted(MAIN, _ids(0, 1)))), "the first was forgotten"
+    assert not _asked(asker.handle(CommitsWanted(MAIN, _ids(done - 1, 1)))), "the last was not"
+
+
+def test_the_latest_wait_of_more_than_may_wait() -> None:
+    session = _joined(MAIN)
+    ids = _ids(0, WANTED_AT_ONCE_MAX + WANTS_REMEMBERED_MAX + 1)
+    session.handle(CommitsWanted(MAIN, ids[:WANTED_AT_ONCE_MAX]))
+    session.handle(CommitsWanted(MAIN, ids[WANTED_AT_ONCE_MAX:]))
+    asked: list[CommitId] = []
+    while more := _asked(session.handle(CheckDue())):
+        asked += more
+    assert asked == list(ids[WANTED_AT_ONCE_MAX + 1 :])
+    passed_over = ids[WANTED_AT_ONCE_MAX : WANTED_AT_ONCE_MAX + 1]
+    session.handle(CheckDue())
+    assert _asked(session.handle(CommitsWanted(MAIN, passed_over))) == list(passed_over)
