@@ -1,5 +1,6 @@
 """The client that is awaited, with a node in this process whose clock a test sets."""
 
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -87,3 +88,16 @@ async def test_where_no_daemon_answers_it_says_so(monkeypatch: pytest.MonkeyPatc
         with pytest.raises(RavelError) as caught:
             await client.show_status()
     assert (caught.value.code, waits) == ("not_running", [0.1, 0.4, 1.0])
+
+
+async def test_no_certificates_are_read_where_none_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    trusted = []
+
+    def note(verify: ssl.SSLContext | bool, **_: object) -> ssl.SSLContext:
+        trusted.append(verify is True)
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+    monkeypatch.setattr("httpx._transports.default.create_ssl_context", note)
+    for scheme in ("http", "https"):
+        await AsyncClient(Target(f"{scheme}://127.0.0.1:1", "t")).aclose()
+    assert trusted == [False, True]
