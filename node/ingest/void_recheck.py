@@ -17,12 +17,21 @@ from protocol.ids import BranchId, CommitId, UserId
 from storage.commits.blocks import DamagedBlock, read_blocks
 from storage.commits.checkpoints import load_checkpoint_ids
 from storage.commits.feeds import FeedPath
-from storage.commits.void_marks import Judged, are_forked, has_forks, load_judged, load_judged_by, mark_void
+from storage.commits.void_marks import (
+    Judged,
+    are_forked,
+    has_forks,
+    load_judged,
+    load_judged_by,
+    mark_void,
+    open_key,
+)
 from storage.engine.database import Database
 from storage.engine.id_keys import unpack_nums
 from storage.repos.repos import Branch
 from verifier.facts import CommitFacts
 from verifier.membership import Membership
+from verifier.operations import Operation
 from verifier.resolution import Settled
 from verifier.tangle_kinds import GROUP
 from verifier.void_rules import Void, find_affected, find_void
@@ -52,6 +61,10 @@ class VoidRecheck:
         self._repo_num = repo_num
         # By branch, author, and where it begins.
         self._ways_back: dict[tuple[int, UserId, int, CommitId], FeedPath] = {}
+        # By branch and author: for each removal by another that counts, the ends in this branch that it names; none where
+        # something that gives the author permissions does not count.
+        self._named: dict[tuple[int, UserId], list[list[FeedEnd]] | None] = {}
+        self._forked: dict[tuple[int, UserId, int], bool] = {}  # by branch, author and last place
         self._fresh: set[CommitId] = set()  # accepted in this transaction
         self.changed = 0
         """How many commits have become void or ceased to be."""
@@ -99,14 +112,18 @@ class VoidRecheck:
     ) -> Iterable[Judged]:
         """Find commits of a feed that a removal names by its end, or no longer, since new ones are here.
 
-        Costs O(1) where no new one is on the way back from the end, and else O(what it leads to): each commit once.
+        Costs O(1) where no new one is on the way back from the end, and else O(what it leads to): each commit once. An end
+        that comes and leads to the beginning of a feed without forks names what was named without it.
         """
         if end.branch != branch.branch_id:
             return ()
         ids = [one.commit_id for one in new]
-        if end.commit in ids or not self._fresh.issuperset(ids):
+        if not self._fresh.issuperset(ids):
             return load_judged_by(self._connection, branch.num, author)
         way = self._way_back(branch, author, end)
+        if end.commit in ids:
+            is_same = way.is_whole and not self._has_forks(branch, author, end)
+            return () if is_same else load_judged_by(self._connection, branch.num, author)
         if way.is_here:
             on_way = [
                 one.sequence
@@ -117,7 +134,7 @@ class VoidRecheck:
         # Without the end all up to its place is named until a fork leaves that in doubt: the first one.
         is_first_fork = (
             are_forked(self._connection, branch.num, ids)
-            and has_forks(self._connection, branch.num, author, end.sequence)
+            and self._has_forks(branch, author, end)
             and not has_forks(self._connection, branch.num, author, end.sequence, but=ids)
         )
         return load_judged_by(self._connection, branch.num, author) if is_first_fork else ()
@@ -130,7 +147,7 @@ class VoidRecheck:
 
     def find_reason(self, branch: Branch, one: Judged) -> Void | None:
         """Return why a commit is void; None if it counts."""
-        if self._membership.now().has_no_removals:
+        if self._membership.now().has_no_removals or self._is_untouched(branch, one):
             return None
         return find_void(
             self._membership,
@@ -173,6 +190,36 @@ class VoidRecheck:
                 mark_void(self._database, self._connection, branch.num, nums, is_void=is_void)
                 self.changed += len(nums)
 
+    def _is_untouched(self, branch: Branch, one: Judged) -> bool:
+        """Return True if nothing takes from a commit the right by which it was accepted; False if that is not sure.
+
+        Nothing does where all counts that gives its author permissions, and each removal that counts names it (N2). What it
+        follows need not be read then: an exclusion has all commits of its user looked at.
+        """
+        if one.proposal is not None:
+            return False
+        place = branch.num, one.author
+        if place not in self._named:
+            self._named[place] = self._find_named(branch, one.author)
+        named = self._named[place]
+        return named is not None and all(
+            any(self._is_in_feed(branch, one, end) for end in ends) for ends in named
+        )
+
+    def _find_named(self, branch: Branch, author: UserId) -> list[list[FeedEnd]] | None:
+        now, operations = self._membership.now(), self._membership.operations
+        grants = operations.grants_of(author)
+        if not grants or not all(map(now.counts, grants)):
+            return None
+        removals = [one for one in operations.removals_by_others(author) if now.has_effect(one)]
+        return [_ends_in(removal, branch.branch_id) for removal in removals]
+
+    def _has_forks(self, branch: Branch, author: UserId, end: FeedEnd) -> bool:
+        place = branch.num, author, end.sequence
+        if place not in self._forked:
+            self._forked[place] = has_forks(self._connection, *place)
+        return self._forked[place]
+
     def _is_in_feed(self, branch: Branch, one: Judged, end: FeedEnd) -> bool:
         """Return True if a removal names a commit of a feed by its end (N2)."""
         if one.sequence > end.sequence:
@@ -180,7 +227,7 @@ class VoidRecheck:
         way = self._way_back(branch, one.author, end)
         if way.is_here:
             return way.passes(one.commit_id, one.sequence)
-        return not has_forks(self._connection, branch.num, one.author, end.sequence)
+        return not self._has_forks(branch, one.author, end)
 
     def _way_back(self, branch: Branch, author: UserId, end: FeedEnd) -> FeedPath:
         place = (branch.num, author, end.sequence, end.commit)
@@ -195,6 +242,11 @@ class VoidRecheck:
         num = unpack_nums(one.block_nums)[0]
         encoded = read_blocks(self._connection, {num: one.commit_id})[num]
         secret = self._tables.epochs[one.epoch_num].convergence_secret
-        place = open_commit(decode_block(encoded), one.commit_key, secret).place(GROUP)
+        place = open_commit(decode_block(encoded), open_key(self._connection, one), secret).place(GROUP)
         assert place is not None, "V3"
         return place.previous
+
+
+def _ends_in(removal: Operation, branch: BranchId) -> list[FeedEnd]:
+    body = removal.body
+    return [end for end in body.feeds if end.branch == branch] if isinstance(body, Remove) else []

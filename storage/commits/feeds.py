@@ -89,6 +89,12 @@ class FeedPath:
         """Return True if the commit that it begins at is here."""
         return bool(self._ids)
 
+    @property
+    def is_whole(self) -> bool:
+        """Return True if it leads to the feed's first commit. Costs O(commits of the feed up to its beginning)."""
+        self._follow(1)
+        return len(self._ids) == self._last
+
     def passes(self, commit_id: CommitId, sequence: int) -> bool:
         """Return True if a commit of the feed is on the path."""
         self._follow(sequence)

@@ -1,10 +1,10 @@
 """Marks commits as void or valid again in the tables. A void commit stays in the graph and leaves every view."""
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from sqlalchemy import Connection, Select, select, update
+from sqlalchemy import Connection, Select, bindparam, select, update
 
 from protocol.crypto.keys import BlockKey
 from protocol.ids import CommitId, UserId
@@ -14,12 +14,33 @@ from storage.commits.edits import Change, record_changes
 from storage.commits.kept_texts import drop_kept_texts
 from storage.commits.position_index import CANONICAL_ORDER, Gain, count_changes
 from storage.commits.search_texts import invalidate_texts
-from storage.engine.bulk import unindexed
-from storage.engine.column_encryption import ColumnCipher, cipher_of, commit_key_context
+from storage.engine.bulk import select_in, unindexed
+from storage.engine.column_encryption import cipher_of, commit_key_context
 from storage.engine.database import Database
 from storage.engine.id_keys import PackedNums, chunks, id_key
 from storage.repos.row_changes import row_changes
 from storage.schema.schema import authors, branches, checkpoints, commits, feed_forks
+
+_JUDGED: Final[Select[Any]] = select(
+    commits.c.num,
+    commits.c.epoch_num,
+    commits.c.commit_id,
+    authors.c.user,
+    commits.c.feed_sequence,
+    commits.c.is_void,
+    commits.c.commit_key,
+    commits.c.block_nums,
+    commits.c.body_kind,
+    checkpoints.c.proposal,
+).select_from(
+    commits.join(authors, authors.c.num == commits.c.author_num).outerjoin(
+        checkpoints, checkpoints.c.commit_num == commits.c.num
+    )
+)
+_JUDGED_OF: Final[Select[Any]] = _JUDGED.where(
+    commits.c.id_key.in_(bindparam("keys", expanding=True)),
+    unindexed(commits.c.branch_num) == bindparam("branch"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +53,7 @@ class Judged:
     author: UserId
     sequence: int
     is_void: bool
-    commit_key: BlockKey = field(repr=False)
+    masked_key: BlockKey = field(repr=False)  # `open_key`
     block_nums: PackedNums
     body_kind: str
     proposal: CommitId | None  # of a checkpoint
@@ -40,20 +61,24 @@ class Judged:
 
 def load_judged_by(connection: Connection, branch_num: int, author: UserId) -> Iterator[Judged]:
     """Yield all accepted commits of an author in a branch. Costs O(those)."""
-    query = _query().where(commits.c.branch_num == branch_num, authors.c.user == author)
-    cipher = cipher_of(connection)
+    query = _JUDGED.where(commits.c.branch_num == branch_num, authors.c.user == author)
     for row in connection.execute(query.order_by(commits.c.feed_sequence)):
-        yield _judged(cipher, row)
+        yield Judged(*row)
 
 
 def load_judged(connection: Connection, branch_num: int, ids: Sequence[CommitId]) -> list[Judged]:
     """Load those of these commits that are accepted in the branch. Costs O(ids)."""
     found: list[Judged] = []
-    wanted, cipher = set(ids), cipher_of(connection)
+    wanted = set(ids)
     for part in chunks([id_key(raw) for raw in wanted]):
-        query = _query().where(commits.c.id_key.in_(part), unindexed(commits.c.branch_num) == branch_num)
-        found += [_judged(cipher, row) for row in connection.execute(query) if row.commit_id in wanted]
+        rows = select_in(connection, _JUDGED_OF, part, branch=branch_num)
+        found += [one for row in rows if (one := Judged(*row)).commit_id in wanted]
     return found
+
+
+def open_key(connection: Connection, judged: Judged) -> BlockKey:
+    """Return the key of a judged commit's block."""
+    return cipher_of(connection).mask(commit_key_context(judged.commit_id), judged.masked_key)
 
 
 def mark_void(
@@ -113,27 +138,3 @@ def has_forks(
         .limit(len(but) + 1)
     )
     return any(row[0] not in but for row in connection.execute(query))
-
-
-def _judged(cipher: ColumnCipher, row: Sequence[Any]) -> Judged:
-    kept = Judged(*row)
-    return replace(kept, commit_key=cipher.mask(commit_key_context(kept.commit_id), kept.commit_key))
-
-
-def _query() -> Select[Any]:
-    return select(
-        commits.c.num,
-        commits.c.epoch_num,
-        commits.c.commit_id,
-        authors.c.user,
-        commits.c.feed_sequence,
-        commits.c.is_void,
-        commits.c.commit_key,
-        commits.c.block_nums,
-        commits.c.body_kind,
-        checkpoints.c.proposal,
-    ).select_from(
-        commits.join(authors, authors.c.num == commits.c.author_num).outerjoin(
-            checkpoints, checkpoints.c.commit_num == commits.c.num
-        )
-    )

@@ -16,8 +16,9 @@ from protocol.crypto.keys import UserSeed
 from protocol.crypto.signing import public_key
 from protocol.formats.body import Permission, Remove
 from protocol.formats.text import id_text
-from protocol.ids import BlockId
+from protocol.ids import BlockId, UserId
 from storage.commits.blocks import read_blocks
+from storage.commits.void_marks import has_forks
 from storage.engine.database import StorageError
 from tests.support.machine import fail_after
 from tests.support.nodes import (
@@ -201,3 +202,36 @@ async def test_new_commits_of_a_repo_with_removals_are_judged_without_being_read
         await together(alice, bob)
         assert ids(alice) == ids(bob)
         assert read == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [4, 16])
+async def test_an_exclusion_that_names_all_of_a_member_reads_nothing_of_it_again(
+    nodes: list[Node], autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """In a community of years most authors were excluded, and each commit of theirs is looked at for that."""
+    alice, bob, carol = nodes
+    read: list[object] = []
+    asked: list[object] = []
+
+    def note(connection: Connection, expected: Mapping[int, BlockId | None]) -> dict[int, bytes]:
+        read.append(expected)
+        return read_blocks(connection, expected)
+
+    def note_forks(connection: Connection, branch_num: int, author: UserId, last: int) -> bool:
+        asked.append(author)
+        return has_forks(connection, branch_num, author, last)
+
+    with fail_after(120):
+        await share(alice, bob, carol)
+        for number in range(count):
+            carol.write(carol.branch(), f"{number}")
+        await together(alice, carol)
+        monkeypatch.setattr(void_recheck, "read_blocks", note)
+        monkeypatch.setattr(void_recheck, "has_forks", note_forks)
+        await members_of(alice).remove("", id_text(carol.author.user), "")  # after what it names
+        await together(alice, bob)  # to bob it comes before that
+        assert len(ids(alice)) == count + 1
+        assert ids(alice) == ids(bob)
+    assert read == []
+    assert len(asked) <= 2, "whatever the count"
