@@ -13,6 +13,7 @@ export const ENDPOINTS = {
   describeApi: {"method": "GET", "path": "/openapi.json", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
   listRepos: {"method": "GET", "path": "/repos", "query": ["since"], "body": null, "events": false, "key": false, "seconds": 60},
   createRepo: {"method": "POST", "path": "/repos", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
+  lookAtLink: {"method": "POST", "path": "/link", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   joinRepo: {"method": "POST", "path": "/join", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   followRepo: {"method": "POST", "path": "/follow", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   forkRepo: {"method": "POST", "path": "/repos/{repo}/forks", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},

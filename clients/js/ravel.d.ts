@@ -433,6 +433,32 @@ export interface NameRequest {
   name: string;
 }
 
+/** Content of a link, without its secrets. Names are as its maker wrote them. */
+export interface LinkView {
+  by: string | null;
+  expired: boolean;
+  expires_at: number | null;
+  here: string | null;
+  kind: "invite" | "ask" | "read" | "branch";
+  name: string;
+  peers: LinkPeer[];
+  permission: "read" | "write";
+  repo: string;
+}
+
+/** A peer that a link names. */
+export interface LinkPeer {
+  address: string;
+  name: string;
+  owner: PeerOwner | null;
+  peer: string;
+}
+
+/** Names a link. */
+export interface LookRequest {
+  link: string;
+}
+
 /** Joins by an invitation. */
 export interface JoinRequest {
   invitation: string;
@@ -2523,6 +2549,8 @@ export class Ravel {
   listRepos(values?: { since?: string }, options?: RequestOptions): Promise<RepoList>;
   /** Create a repo with a branch `main`. */
   createRepo(values: {} & NameRequest, options?: RequestOptions): Promise<RepoView>;
+  /** Say what a link holds, before one joins or follows by it. Nobody is asked, and nothing is kept. */
+  lookAtLink(values: {} & LookRequest, options?: RequestOptions): Promise<LinkView>;
   /** Join a repo by a bearer link, or ask to be let in by a link that asks. */
   joinRepo(values: {} & JoinRequest, options?: RequestOptions): Promise<RepoView>;
   /** Read and replicate a repo, or one of its branches, by a read capability. */

@@ -84,6 +84,7 @@ def _branch_answers(service: BranchService) -> tuple[Answer, ...]:
     return (
         answer(repos.LIST_REPOS, service.repo_list.list),
         answer(repos.CREATE_REPO, service.repos.create),
+        answer(repos.LOOK_AT_LINK, service.link_looks.look),
         answer(repos.JOIN_REPO, service.repos.join),
         answer(repos.FOLLOW_REPO, service.repos.follow),
         answer(repos.FORK_REPO, service.repos.fork),

@@ -28,6 +28,7 @@ from node.importers.imports import Imports
 from node.membership.comments import Comments
 from node.membership.inbox import Inbox
 from node.membership.joining import Joiner
+from node.membership.link_looks import LinkLooks
 from node.membership.members import find_user
 from node.membership.names import Names, check_name
 from node.membership.stated_comments import StatedComments
@@ -103,6 +104,7 @@ class BranchService:
         self.standings = Standings(hub, network)
         views = RepoViews(hub, author, joiner, self.standings, people.requests, self.inbox)
         self.repo_list = ListedRepos(hub, self.standings, views)
+        self.link_looks = LinkLooks(hub, clock)
         self.repos = Repos(hub, author, targets, people.sharing, self.merging, self.standings, self.repo_list)
 
     async def list_all(self, repo: str) -> BranchList:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from node.cli import words
-from node.cli.answers import Outcome, Table, marks, prints, short
+from node.cli.answers import Fields, Outcome, Table, marks, prints, short
 from node.cli.completion import complete_repos
 from node.cli.links import (
     QrOption,
@@ -18,7 +18,7 @@ from node.cli.links import (
     print_link,
     read_link,
 )
-from node.cli.printing import calendar_text, is_terminal, is_verbose, say_wrapped
+from node.cli.printing import calendar_text, is_terminal, is_verbose, moment, say_wrapped
 from node.cli.shared import (
     LocalOption,
     YesOption,
@@ -39,7 +39,7 @@ from protocol.limits.formats import INVITATION_USE_COUNT_MAX
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client
     from ravel.types.members import CheckpointList, LeaveResult
-    from ravel.types.repos import EpochList, HolderList, NewEpoch, RepoFork, RepoView
+    from ravel.types.repos import EpochList, HolderList, LinkView, NewEpoch, RepoFork, RepoView
     from ravel.types.values import Empty, RootCommit
 
 repo = typer.Typer(no_args_is_help=True, help="Create, share, join and list repos.")
@@ -52,6 +52,12 @@ RepoArgument = Annotated[
     ),
 ]
 _ASK_LINK = "ravel:ask:"
+_LEADS_TO = {
+    "invite": "membership",
+    "ask": "a request, which an admin answers",
+    "read": "a repo to read",
+    "branch": "a branch to read",
+}
 
 
 class InvitedPermission(StrEnum):
@@ -144,6 +150,26 @@ def invite(
 
 def _users(uses: int) -> str:
     return "It works once." if uses == 1 else f"It works for {uses} users."
+
+
+@repo.command("look")
+@prints(
+    Fields(
+        "name",
+        ("made by", lambda item: item["by"] or "(not said)"),
+        ("leads to", lambda item: _LEADS_TO[item["kind"]]),
+        ("you may", "permission"),
+        ("good until", lambda item: "for ever" if item["expires_at"] is None else moment(item["expires_at"])),
+        ("comes from", lambda item: ", ".join(called(one) or one["address"] for one in item["peers"])),
+        ("here as", lambda item: item["here"] or ""),
+    )
+)
+def look(
+    api: "Client",
+    link: Annotated[str, typer.Argument(help="The link, or - to read it from standard input.")],
+) -> "LinkView":
+    """Show what a link holds before you join or follow by it. Names are what its maker wrote; nobody is asked."""
+    return api.look_at_link(read_link(link).strip())
 
 
 @repo.command("join")

@@ -12,6 +12,7 @@ from ravel.types.repos import (
     EpochList,
     FreshKey,
     HolderList,
+    LinkView,
     NewEpoch,
     RepoFork,
     RepoList,
@@ -31,6 +32,12 @@ class JoinRequest(Request, frozen=True):
             description="True if reading without being a member is good enough where the link makes no member."
         ),
     ] = False
+
+
+class LookRequest(Request, frozen=True):
+    """Names a link."""
+
+    link: Annotated[str, link_of("invite", "ask", "read", "branch")]
 
 
 class FollowRequest(Request, frozen=True):
@@ -73,6 +80,16 @@ CREATE_REPO: Final = Endpoint(
     request=NameRequest,
     answer=RepoView,
     errors=WRITE_ERRORS,
+)
+LOOK_AT_LINK: Final = Endpoint(
+    name="look_at_link",
+    method="POST",
+    path="/link",
+    scopes=ADMIN_ALL,
+    summary="Say what a link holds, before one joins or follows by it. Nobody is asked, and nothing is kept.",
+    request=LookRequest,
+    answer=LinkView,
+    errors=("bad_link",),
 )
 JOIN_REPO: Final = Endpoint(
     name="join_repo",

@@ -421,6 +421,7 @@ def link_of(
     expires_at: int,
     peers: tuple[PeerAddress, ...],
     voucher: Voucher | None = None,
+    by: str | None = None,
 ) -> InvitationLink:
     """Make the link of an invitation: the writers' secret goes only to those who may write."""
     return InvitationLink(
@@ -435,4 +436,6 @@ def link_of(
         expires_at,
         peers,
         voucher,
+        repo.name,
+        by,
     )

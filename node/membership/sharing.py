@@ -15,6 +15,7 @@ from node.authoring.drafting import Draft
 from node.authoring.writing import write_commit
 from node.ingest.replica import Replica
 from node.membership.joining import Joiner, link_of
+from node.membership.link_looks import parse_pasted
 from node.membership.lobbies import find_asked, find_repo
 from node.membership.vouching import make_voucher
 from node.network.network import Network
@@ -139,10 +140,10 @@ class Sharing:
             repo,
             epoch,
             written.commit_id,
-            self._joiner.profiles.me.name,
+            by := self._joiner.profiles.me.name,
             self._hub.clock_ms(),
         )
-        link = link_of(repo, epoch, written.commit_id, seed, wanted, expires_at, ways.peers, voucher)
+        link = link_of(repo, epoch, written.commit_id, seed, wanted, expires_at, ways.peers, voucher, by)
         return {
             "invitation": invitation_text(link),
             "id": id_text(written.commit_id),
@@ -159,8 +160,8 @@ class Sharing:
         """
         text = pasted_word(text)
         if is_ask_link(text):
-            return await self._ask(_parse(parse_ask_link, text, "a link that asks"))
-        repo, refused = await self._join(_parse(parse_invitation, text, "an invitation"), follow=follow)
+            return await self._ask(parse_pasted(parse_ask_link, text, "a link that asks"))
+        repo, refused = await self._join(parse_pasted(parse_invitation, text, "an invitation"), follow=follow)
         if refused and not follow:
             raise ServiceError(
                 "expired",
@@ -212,7 +213,7 @@ class Sharing:
 
         The list of devices that it opened does not stay where it makes no device any more: ServiceError `expired`.
         """
-        link = _parse(parse_device_link, pasted_word(text), "a link for a device")
+        link = parse_pasted(parse_device_link, pasted_word(text), "a link for a device")
         if link.person == self._author.user:
             raise ServiceError("bad_link", "that link is this user's own", "use it on the other device")
         repo, refused = await self._join(link.opened(), link.person)
@@ -265,7 +266,7 @@ class Sharing:
         ways = await self.ways_to(repo)
         epoch = self._hub.replica.writing_epoch(repo)
         root = Reference(ObjectId(repo.init_id), repo.init_key)
-        capability = ReadCapability(repo.repo_id, root, epoch.epoch_id, epoch.key, ways.peers)
+        capability = ReadCapability(repo.repo_id, root, epoch.epoch_id, epoch.key, ways.peers, repo.name)
         return _capability_view(capability_text(capability), ways)
 
     async def branch_capability(self, branch: Branch) -> Capability:
@@ -318,7 +319,7 @@ class Sharing:
             return branch.branch_id in membership.operations.linked_branches()
 
     async def _follow_branch(self, text: str) -> Repo:
-        capability = _parse(parse_branch_capability, text, "a branch's capability")
+        capability = parse_pasted(parse_branch_capability, text, "a branch's capability")
         _check_peers(capability.peers)
         known = self._hub.replica.tables.of_id.get(capability.repo)
         if known is not None and known.has_members:
@@ -342,7 +343,7 @@ class Sharing:
         text = pasted_word(text)
         if is_branch_link(text):
             return await self._follow_branch(text)
-        capability = _parse(parse_capability, text, "a read capability")
+        capability = parse_pasted(parse_capability, text, "a read capability")
         _check_peers(capability.peers)
         repo = await self._joiner.follow(capability)
         await self._reach(capability.peers, repo.repo_id)
@@ -512,20 +513,6 @@ def _channel_of(link: Topic, branch: Branch) -> BranchChannel:
     (epoch,) = link.epochs
     secret = branch_secret(epoch.key, branch.branch_id)
     return BranchChannel(epoch.epoch_id, link.topic, secret, epoch.convergence_secret)
-
-
-def _parse(parse: Callable[[str], T], text: str, what: str) -> T:
-    """Decode a pasted link. Raises ServiceError `bad_link`."""
-    try:
-        return parse(text)
-    except DecodeError as error:
-        advice = "copy the link whole, or ask for a new one"
-        problem = error.detail or error.reason
-        if error.reason == "other_kind":
-            advice = "`ravel repo join` takes invitations, `repo follow` capabilities, `device join` links for devices"
-        elif error.reason == "mistyped":
-            problem = "a part of the link is missing or altered"
-        raise ServiceError("bad_link", f"this is not {what}: {problem}", advice) from None
 
 
 def _check_peers(peers: tuple[PeerAddress, ...]) -> None:

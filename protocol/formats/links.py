@@ -99,8 +99,10 @@ class Voucher(Wire, frozen=True):
     signature: Signature
 
 
-class InvitationLink(Wire, frozen=True, tag="invitation4"):
+class InvitationLink(Wire, frozen=True, tag="invitation5"):
     """All that a newcomer needs: an epoch's key, the invitation's key, and where to find a peer.
+
+    `name` is the repo's and `by` its maker's, as they were called then: claims, to be read before one joins.
 
     It is a bearer secret: anyone who has the link can read the repo. `writers_secret` is there only when it grants writing.
     The keys of earlier epochs are in the epoch (`protocol.formats.epochs`). `voucher` is there where much is to come.
@@ -117,6 +119,8 @@ class InvitationLink(Wire, frozen=True, tag="invitation4"):
     expires_at: UnixMilliseconds
     peers: Annotated[tuple[PeerAddress, ...], Meta(max_length=LINK_PEER_COUNT_MAX)]
     voucher: Voucher | None
+    name: Name
+    by: Name | None
 
     def __repr__(self) -> str:
         """Show the link without the secrets, as logs get it."""
@@ -174,8 +178,10 @@ class AskLink(Wire, frozen=True, tag="ask-link1"):
         return decode(InvitationLink, self.lobby, size_max=LINK_SIZE_MAX)
 
 
-class ReadCapability(Wire, frozen=True, tag="read3"):
+class ReadCapability(Wire, frozen=True, tag="read4"):
     """All that opens a repo for reading, and where to find a peer: who holds it reads and follows, and is no member.
+
+    `name` is the repo's, as it was called then.
 
     It is a bearer secret that does not expire; what is written in later epochs it does not open.
     """
@@ -185,6 +191,7 @@ class ReadCapability(Wire, frozen=True, tag="read3"):
     epoch: EpochId
     key: EpochKey
     peers: Annotated[tuple[PeerAddress, ...], Meta(max_length=LINK_PEER_COUNT_MAX)]
+    name: Name
 
     def __repr__(self) -> str:
         """Show the link without the secret."""

@@ -70,6 +70,13 @@ def submit(page: Browser, form: str, **fields: str) -> None:
     page.click(f"{form} > button")
 
 
+def join_by_link(page: Browser, link: str) -> None:
+    """Paste a link, see what it holds, and join, ask or read by it."""
+    page.fill("#join-repo [name=link]", link)
+    page.until("document.getElementById('link-holds')")
+    page.click("#join-repo > button")
+
+
 def by_command(page: Browser, asked: str) -> None:
     """Run a command by its name, as by keyboard alone: Ctrl+K, some letters, Enter."""
     press_with(page, "k", 75, 2)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.browser import CHROMIUM_ALONE, CTRL, Browser, browser
 from tests.e2e.cluster import Peer, join, peers, run_ravel, until, until_equal
-from tests.e2e.page_steps import ROWS, enter, open_panel, picture, posts, says, submit
+from tests.e2e.page_steps import ROWS, enter, join_by_link, open_panel, picture, posts, says
 from tests.support.pictures import png
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended, pytest.mark.usefixtures("engine")]
@@ -184,7 +184,7 @@ def test_who_removed_ravel_comes_back_by_the_words_of_the_page(tmp_path: Path, p
             link = bob.client.create_invitation(repo, permission="write", expires_seconds=3600)["invitation"]
             enter(page, again)
             open_panel(page, "join")
-            submit(page, "#join-repo", link=link)
+            join_by_link(page, link)
             page.until(says("written before", "document.getElementById('timeline')"), 60)
             page.until("document.getElementById('text')", 60)
             page.fill("#text", "written after")

@@ -18,6 +18,7 @@ from tests.e2e.page_steps import (
     WIDE,
     by_command,
     enter,
+    join_by_link,
     open_panel,
     picture,
     posts,
@@ -100,7 +101,12 @@ def test_two_nodes_invite_join_and_exclude_by_page_alone(tmp_path: Path, page: B
         submit(bobs, "#join-repo", link="no link")
         bobs.until("document.getElementById('problem').textContent.trim().length > 10")
         picture(bobs, "bad-link")
-        submit(bobs, "#join-repo", link=link)
+        bobs.fill("#join-repo [name=link]", link)
+        bobs.until(says("Join shared", "document.querySelector('#join-repo > button')"))
+        assert bobs.evaluate(says("You are a member at once", "document.getElementById('link-holds')"))
+        assert bob.client.list_repos()["repos"] == [], "nothing was done so far"
+        picture(bobs, "link-holds")
+        bobs.click("#join-repo > button")
         bobs.until(f"{ROWS}.length === 1")
         bobs.until("document.getElementById('write')")
         bobs.until(says("You are a member of shared now"))
@@ -148,7 +154,7 @@ def test_somebody_asks_to_be_let_in_and_is(tmp_path: Path, page: Browser) -> Non
         link = page.evaluate("document.getElementById('asking').value")
         page.click("#invite-dialog footer button")
         page.until("document.querySelectorAll('#open-links li').length === 1")
-        submit(bobs, "#join-repo", link=link)
+        join_by_link(bobs, link)
         bobs.until("document.querySelector('#asked .code')", 60)
         page.until("document.querySelector('#requests .code')", 60)
         codes = [one.evaluate("document.querySelector('.code').textContent") for one in (page, bobs)]

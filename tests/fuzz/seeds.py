@@ -313,7 +313,7 @@ def _step(said: Message | int) -> bytes:
 
 
 def _reader_invitation() -> bytes:
-    return encode(["invitation4", _ID, [_ID, _OTHER], _ID, _ID, None, _OTHER, _ID, 1, 7, [], None])
+    return encode(["invitation5", _ID, [_ID, _OTHER], _ID, _ID, None, _OTHER, _ID, 1, 7, [], None, "a", None])
 
 
 def _object_programs() -> Seeds:

@@ -95,7 +95,7 @@ class Node:
         """What opens the node's one repo, without addresses."""
         repo, epoch = self.repo(), self.epoch()
         root = Reference(ObjectId(repo.init_id), repo.init_key)
-        return ReadCapability(repo.repo_id, root, epoch.epoch_id, epoch.key, ())
+        return ReadCapability(repo.repo_id, root, epoch.epoch_id, epoch.key, (), repo.name)
 
     def repo(self) -> Repo:
         """The node's one repo."""

@@ -449,6 +449,8 @@ def _texts() -> Iterator[JsonObject]:
         7,
         (),
         None,
+        "a",
+        None,
     )
     text = invitation_text(link)
     yield refuse(
@@ -461,7 +463,7 @@ def _texts() -> Iterator[JsonObject]:
     yield refuse("invitation", "of_another_scheme", "not_a_link", text.replace("ravel", "https"))
     yield refuse("invitation", "empty", "mistyped", "ravel:invite:")
     yield refuse("invitation", "too_long", "too_large", text + "a" * LINK_SIZE_MAX)
-    newer = encode(link).replace(b"invitation4", b"invitation5")
+    newer = encode(link).replace(b"invitation5", b"invitation6")
     checked = AnyId(newer + hashing.link_checksum(b"invite" + newer))
     yield refuse("invitation", "of_other_version", "unknown_version", "ravel:invite:" + id_text(checked))
     capability = capability_text(
@@ -471,6 +473,7 @@ def _texts() -> Iterator[JsonObject]:
             as_epoch_id(ID),
             EpochKey(ID),
             (),
+            "a",
         )
     )
     yield refuse("capability", "swapped_letters", "mistyped", _swap(capability))

@@ -447,6 +447,8 @@ def _invitation() -> InvitationLink:
         1_900_000_000_000,
         (PeerAddress("127.0.0.1:7474", PeerId(USER)),),
         Voucher(states, signing.sign(USER_SECRET, voucher_digest(REPO_ID, EPOCH, states))),
+        "Garten",
+        "Zoë",
     )
 
 
@@ -485,6 +487,7 @@ def capabilities() -> JsonObject:
         EPOCH,
         EPOCH_KEY,
         (PeerAddress("[::1]:7474", PeerId(USER)),),
+        "Garten",
     )
     return {"encoded": encode(capability).hex(), "text": capability_text(capability)}
 

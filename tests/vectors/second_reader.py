@@ -133,7 +133,7 @@ EARLIER = ((ID, KEY), ID)
 VOUCHER = ((ID, Maybe([str]), NUMBER, ID, Maybe([EARLIER]), ID, str, range(2**53 - 1), [ID]), SIGNATURE)
 LINK_KINDS: dict[str, dict[str, Shapes]] = {
     "read": {
-        "read3": {"repo": ID, "root": REFERENCE, "epoch": ID, "key": KEY, "peers": PEERS},
+        "read4": {"repo": ID, "root": REFERENCE, "epoch": ID, "key": KEY, "peers": PEERS, "name": str},
     },
     "device": {"device-link1": {"person": ID, "invitation": bytes}},
     "ask": {"ask-link1": {"repo": ID, "name": str, "permission": range(1, 3), "lobby": bytes}},
@@ -143,10 +143,10 @@ LINK_KINDS: dict[str, dict[str, Shapes]] = {
         },
     },
     "invite": {
-        "invitation4": {
+        "invitation5": {
             "repo": ID, "root": REFERENCE, "epoch": ID, "key": KEY, "writers_secret": {KEY, None},
             "invitation": ID, "invitation_seed": KEY, "permission": range(1, 6), "expires_at": NUMBER,
-            "peers": PEERS, "voucher": Maybe([VOUCHER]),
+            "peers": PEERS, "voucher": Maybe([VOUCHER]), "name": str, "by": {str, None},
         },
     },
 }  # fmt: skip

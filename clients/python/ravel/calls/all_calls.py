@@ -74,6 +74,7 @@ class AsyncAllCalls(AsyncCaller):
     open_report = awaited(NodeCalls.open_report)
     list_repos = awaited(PeopleCalls.list_repos)
     create_repo = awaited(PeopleCalls.create_repo)
+    look_at_link = awaited(PeopleCalls.look_at_link)
     join_repo = awaited(PeopleCalls.join_repo)
     follow_repo = awaited(PeopleCalls.follow_repo)
     fork_repo = awaited(PeopleCalls.fork_repo)

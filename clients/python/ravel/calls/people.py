@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
         EpochList,
         FreshKey,
         HolderList,
+        LinkView,
         NewEpoch,
         RepoFork,
         RepoList,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
 
 LIST_REPOS: Final[Operation[RepoList]] = Operation("GET", "/repos", "repos.RepoList", defaults={"since": ""})
 CREATE_REPO: Final[Operation[RepoView]] = Operation("POST", "/repos", "repos.RepoView")
+LOOK_AT_LINK: Final[Operation[LinkView]] = Operation("POST", "/link", "repos.LinkView")
 JOIN_REPO: Final[Operation[RepoView]] = Operation(
     "POST", "/join", "repos.RepoView", defaults={"follow": False}
 )
@@ -164,6 +166,10 @@ class PeopleCalls(SyncCaller):
     def create_repo(self, name: str) -> RepoView:
         """Create a repo with a branch `main`."""
         return self._call(CREATE_REPO, {"name": name})
+
+    def look_at_link(self, link: str) -> LinkView:
+        """Say what a link holds, before one joins or follows by it. Nobody is asked, and nothing is kept."""
+        return self._call(LOOK_AT_LINK, {"link": link})
 
     def join_repo(self, invitation: str, *, follow: bool = False) -> RepoView:
         """Join a repo by a bearer link, or ask to be let in by a link that asks."""

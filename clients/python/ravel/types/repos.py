@@ -168,6 +168,38 @@ class HolderList(TypedDict):
     ]
 
 
+class LinkPeer(CalledPeer):
+    """A peer that a link names."""
+
+    peer: Id
+    address: Annotated[str, means("`host:port`, or `wss://host:port/path`.")]
+
+
+class LinkView(TypedDict):
+    """Content of a link, without its secrets. Names are as its maker wrote them."""
+
+    kind: Annotated[
+        str,
+        one_of(
+            "invite",
+            "ask",
+            "read",
+            "branch",
+            description="`invite`: one joins by it. `ask`: one asks to be let in. `read`, `branch`: one reads.",
+        ),
+    ]
+    repo: Id
+    name: Annotated[str, means("The repo's; of a `branch` link the branch's.")]
+    by: Annotated[str | None, means("Name of who made it. Null: it does not say.")]
+    permission: Annotated[str, one_of("read", "write", description="What it gives, or asks for.")]
+    expires_at: Annotated[int | None, means("Unix seconds. Null: it does not expire.")]
+    expired: Annotated[bool, means("True by the clock of this node.")]
+    here: Annotated[
+        str | None, means("What the repo is called that is on this node already. Null: it is not.")
+    ]
+    peers: Annotated[list[LinkPeer], means("Where it says that the repo is found.")]
+
+
 class RepoView(TypedDict):
     """A repo."""
 

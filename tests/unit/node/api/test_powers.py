@@ -61,7 +61,7 @@ GIVES: Final[dict[str, set[str]]] = {
 """Endpoint -> what whoever calls it can be afterwards, without the token. The others give nothing that outlives it."""
 
 GIVES_NOTHING: Final = {
-    *("export_store", "draw_qr", "restart_node", "fetch_offer"),
+    *("export_store", "draw_qr", "restart_node", "fetch_offer", "look_at_link"),
     # Repos of the person: what they are named and hold is the member's, and ends with the member's right.
     *("create_repo", "fork_repo", "forget_repo", "start_epoch", "leave_repo", "cancel_request"),
     *("sign_members", "state_prekey"),

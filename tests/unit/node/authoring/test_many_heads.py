@@ -139,6 +139,8 @@ def test_they_stop_nobody_who_joins(people: list[Person]) -> None:
         NOW_MS + 1000000,
         (),
         None,
+        repo.name,
+        None,
     )
     with carol.replica.change() as change:
         add_repo(carol.replica.database, change.connection, replace(repo, invitation=encode(link)), epoch)

@@ -91,6 +91,8 @@ INVITATION = InvitationLink(
     1_700_000_000_000,
     PEERS,
     VOUCHER,
+    "garden",
+    "ann",
 )
 CHANNEL = BranchChannel(EPOCH, TopicKey(b"t" * 32), BranchSecret(b"X" * 32), ConvergenceSecret(b"Y" * 32))
 CAPABILITY = BranchCapability(REPO, COMMIT, BRANCH, "ideas", (CHANNEL,), PEERS)
@@ -112,7 +114,7 @@ CASES = {
         AskLink(REPO, "photos", 2, encode(INVITATION)), ask_link_text, parse_ask_link, "a link that asks"
     ),
     "read": Case(
-        ReadCapability(REPO, ROOT, EPOCH, EpochKey(b"X" * 32), PEERS),
+        ReadCapability(REPO, ROOT, EPOCH, EpochKey(b"X" * 32), PEERS, "garden"),
         capability_text,
         parse_capability,
         "a read capability",

@@ -34,6 +34,8 @@ INVITATION = InvitationLink(
     0,
     (),
     None,
+    "requests",
+    None,
 )
 
 

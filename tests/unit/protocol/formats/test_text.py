@@ -24,6 +24,7 @@ CAPABILITY = ReadCapability(
     as_epoch_id(b"e" * 32),
     EpochKey(b"s" * 32),
     (PeerAddress("host:7474", PeerId(b"p" * 32)),),
+    "garden",
 )
 
 
