@@ -43,19 +43,19 @@ function Title({ children, isFirst = false }) {
 }
 
 function Name({ own, next }) {
-  const [name, setName] = useState("");
+  const [name, setName] = useState(""); // this and the hue for the face alone: what is sent is what the form has when it is
   const [hue, setHue] = useState(null);
-  const color = hue === null ? null : Math.ceil((hue * COLORS_STATED) / COLORS);
+  const colorOf = (chosen) => (chosen === null ? null : Math.ceil((Number(chosen) * COLORS_STATED) / COLORS));
   return html`<${Title} isFirst>${text.start.nameTitle}<//><p>${text.start.nameAbout}</p>
-    <${Form} id="start-name" button=${text.next} keep send=${async () => {
-      await api.stateMe({ name: name.trim(), color });
+    <${Form} id="start-name" button=${text.next} keep send=${async ({ name: said, hue: chosen = null }) => {
+      await api.stateMe({ name: said.trim(), color: colorOf(chosen) });
       await refresh();
       next();
     }}>
-      <div class="hello"><${Face} id=${own.user} name=${name} color=${color} size="l" />
+      <div class="hello"><${Face} id=${own.user} name=${name} color=${colorOf(hue)} size="l" />
         <label>${text.myName} <input name="name" type="text" required maxlength="64" pattern=".*\\S.*" autocomplete="nickname" onInput=${(event) => setName(event.target.value)} /></label></div>
       <fieldset class="unfielded"><legend class="label">${text.color}</legend><div class="hues">${Array.from({ length: COLORS }, (_, one) => html`
-        <input type="radio" name="hue" class=${`p${one}`} aria-label=${text.colorNumber(one + 1)} checked=${one === hue} onChange=${() => setHue(one)} />`)}</div></fieldset>
+        <input type="radio" name="hue" class=${`p${one}`} aria-label=${text.colorNumber(one + 1)} value=${one} onChange=${() => setHue(one)} />`)}</div></fieldset>
     <//>
     <p><a href=${beside("backup", "restore")}>${text.start.before}</a></p>`;
 }
