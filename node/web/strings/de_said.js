@@ -145,6 +145,7 @@ export const SAID = {
   "that is in the node's own folder, which a backup is to outlive": "das liegt im Ordner von Ravel selbst, den eine Sicherung überleben soll",
   "there is no folder {0}": "einen Ordner {0} gibt es nicht",
   "{0} cannot be used: {1}": "{0} lässt sich nicht benutzen: {1}",
+  "{0} is no commit by which you added files": "{0} ist kein Commit, mit dem du Dateien hinzugefügt hast",
   "{0} is no absolute path": "{0} ist kein ganzer Pfad",
   "the bundle is cut: {0}": "das Bündel ist abgeschnitten: {0}",
   "the bundle is damaged at byte {0}: {1}": "das Bündel ist beschädigt, bei Byte {0}: {1}",
