@@ -43,7 +43,7 @@ export function JoinRepo() {
     if (LINK.test(link)) due.current = setTimeout(() => look(link).catch(() => undefined), LOOK_MS); // what is wrong is said when it is pressed
   };
   useEffect(() => () => clearTimeout(due.current), []);
-  const send = async ({ link: said, follow }) => {
+  const send = async ({ link: said, follow }, form) => {
     const link = linkIn(said);
     if (seen?.link !== link) return look(link); // nothing is done before one has seen where it leads
     const isInvitation = ["invite", "ask"].includes(seen.kind);
@@ -52,7 +52,7 @@ export function JoinRepo() {
       : await api.followRepo({ capability: link });
     if (seen.kind === "ask") {
       setSeen(null);
-      field.current.value = "";
+      form.reset(); // which may be gone: with the first repo the page is another
       await refresh();
       return tell(text.asked(made.name));
     }
