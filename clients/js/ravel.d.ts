@@ -2521,7 +2521,7 @@ export class Ravel {
   /** Writes posts without waiting for each: their answers come in order. */
   writer(branch: string, options?: RequestOptions): PostWriter;
   /** JSON documents of a branch that have such a name and meet a filter. */
-  documents(branch: string, query?: { prefix?: string; where?: object; sort?: string[]; limit?: number }): JsonDocuments;
+  documents(branch: string, query?: { prefix?: string; where?: object; sort?: string | string[]; limit?: number }): JsonDocuments;
   // The node
   /** Show the node at a glance. */
   showStatus(values?: {}, options?: RequestOptions): Promise<NodeStatus>;

@@ -11,6 +11,7 @@ const RETRY_MS_MAX = 15_000;
 const ATTEMPTS = 3; // of a request that changes nothing, or that the node knows again by its key
 const SILENCE_MS = 45_000; // three comments of the node: without them the connection is dead, also where it is open
 const EVENT_SIZE_MAX = 16 * 2 ** 20; // characters of one event; the longest list of repos is far below
+const WINDOW_MAX = 1000; // documents that the node finds at once
 const FOUND_MAX = 100; // documents of a query that states no other limit
 const OWED_MAX = 256; // posts of a writer that are not answered, as the node takes them
 const HEAD_SIZE_MAX = 4096; // bytes of a line before a file of a batch
@@ -140,13 +141,14 @@ export class Ravel {
    * `limit`. `read` gives them, and `live` goes on with each change (docs/apps/json.md).
    */
   documents(branch, { where, sort = [], ...query } = {}) {
-    const values = { branch, ...query, where: where && JSON.stringify(where), sort: sort.join(",") };
+    const values = { branch, ...query, where: where && JSON.stringify(where), sort: [sort].flat().join(",") };
     return {
       read: async (options) => {
         const found = [];
         const limit = query.limit ?? FOUND_MAX;
         for (let cursor = ""; cursor !== null && found.length < limit; ) {
-          const window = await this.followJsonDocuments({ ...values, limit: limit - found.length, cursor }, options);
+          const asked = Math.min(limit - found.length, WINDOW_MAX);
+          const window = await this.followJsonDocuments({ ...values, limit: asked, cursor }, options);
           found.push(...window.documents);
           ({ cursor } = window);
         }

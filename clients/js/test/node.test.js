@@ -138,6 +138,8 @@ test("JSON documents are found and followed by their fields", async () => {
   await card("c").put([], { status: "done" });
   const query = ravel.documents("cards:main", { prefix: "card/", where: { status: "open" }, sort: ["-votes"] });
   assert.deepEqual((await query.read()).map((one) => one.name), ["card/b", "card/a"]);
+  const more = ravel.documents("cards:main", { sort: "-votes", limit: 2000 });
+  assert.deepEqual((await more.read()).map((one) => one.name), ["card/c", "card/b", "card/a"]);
   const all = ravel.documents("cards:main", { limit: 2 });
   assert.deepEqual((await all.read()).map((one) => one.name), ["card/a", "card/b"]);
   const seen = [];

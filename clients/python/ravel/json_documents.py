@@ -23,6 +23,8 @@ Path = str | Sequence[str | int]
 """A map key, or several from the outside in; in a list the place of an item, the first 0, the last -1."""
 _SCHEMA_NAME: Final = "schema"
 _FAULTS_SHOWN_MAX: Final = 16
+_WINDOW_MAX: Final = 1000
+"""Documents that the node finds at once."""
 
 
 class JsonEdits:
@@ -249,7 +251,7 @@ class _Query:
         self._arguments: dict[str, Any] = {
             "prefix": prefix,
             "where": "" if where is None else msgspec.json.encode(where).decode(),
-            "sort": ",".join(sort),
+            "sort": sort if isinstance(sort, str) else ",".join(sort),
             "limit": limit,
         }
 
@@ -291,7 +293,7 @@ class JsonDocuments(_Query):
         """Yield up to `limit` documents. Asks as often as the node takes to look at them."""
         left, cursor = self._limit, ""
         while left:
-            arguments = {**self._arguments, "limit": left, "cursor": cursor}
+            arguments = {**self._arguments, "limit": min(left, _WINDOW_MAX), "cursor": cursor}
             window = self._client.follow_json_documents(self._branch, **arguments)
             yield from window["documents"]
             left, cursor = left - len(window["documents"]), window["cursor"] or ""
@@ -318,7 +320,8 @@ class AsyncJsonDocuments(_Query):
         found: list[FoundDocument] = []
         cursor: str | None = ""
         while cursor is not None and len(found) < self._limit:
-            arguments = {**self._arguments, "limit": self._limit - len(found), "cursor": cursor}
+            limit = min(self._limit - len(found), _WINDOW_MAX)
+            arguments = {**self._arguments, "limit": limit, "cursor": cursor}
             window = await self._client.follow_json_documents(self._branch, **arguments)
             found += window["documents"]
             cursor = window["cursor"]
