@@ -9,7 +9,7 @@ import typer
 
 from node.cli.answers import JsonOption, Table, advice_of, print_fields, print_table, prints
 from node.cli.inputs import read_input
-from node.cli.shared import client
+from node.cli.shared import client, say
 from node.cli.wording import parse_duration, time_of
 from node.runtime.errors import ServiceError
 from node.runtime.wording import counted, date_text
@@ -81,7 +81,7 @@ def create(
         raise ServiceError(
             "bad_request", fault, "an origin is https://HOST or http://localhost:PORT, without a path"
         )
-    return api.create_token(
+    made = api.create_token(
         name=name,
         actions=_actions(actions),
         repos=repo or [],
@@ -89,6 +89,8 @@ def create(
         origins=origin or [],
         expires_seconds=seconds,
     )
+    say(f"note: apps on this machine reach this node at {api.url}")
+    return made
 
 
 def _actions(text: str) -> list[str]:

@@ -47,6 +47,7 @@ def test_an_app_uses_its_token_until_it_is_revoked(tmp_path: Path) -> None:
         )
         secret = made.stdout.strip()
         assert secret.startswith("ravel_")
+        assert f"apps on this machine reach this node at {alice.client.url}" in made.stderr
         assert stat.S_IMODE((alice.home / TOKENS_NAME).stat().st_mode) == 0o600
         assert _tokens(alice)["chat"]["last_used_at"] is None
         absent = ERROR_KINDS["not_found"].exit_code
