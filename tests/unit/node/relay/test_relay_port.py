@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from node.api.relay_admin import Relaying
 from node.sync.connection import Connection
+from node.sync.followed_topics import FollowedTopics
 from node.sync.hub import Hub
 from node.sync.relay_port import RelayPort
 from node.sync.session_queries import topic_place
@@ -278,6 +280,52 @@ async def test_a_connection_takes_as_many_topics_as_one_peer_may_bring_whoever_b
             (connection,) = relay.hub.sources
             assert {one.topic for one in connection.topics} == set(topics[:2])
             assert [one.count for one in service.refusals.counts.values()] == [2]
+
+
+class Steps(trio.abc.Instrument):
+    """Counts the turns of tasks."""
+
+    count = 0
+
+    def before_task_step(self, task: object) -> None:
+        self.count += 1
+
+
+async def test_a_deposit_is_answered_a_slice_at_a_time_at_the_cost_of_its_peer(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To follow a topic takes 25 us, and a connection may entrust thousands by one message."""
+    monkeypatch.setattr("node.sync.relay_port._ANSWERED_AT_ONCE", 10)
+    with open_relay(tmp_path, replace(PLENTY, peer_topic_count=20)) as relay:
+        service = relay.hub.relay
+        assert service is not None
+        topics = [one.topic for one in _topics(45)]
+        relay.hub.cpu_clock = count(0.0, 0.5).__next__
+        steps, turns = Steps(), list[tuple[int, int, int]]()
+        answer_deposit = FollowedTopics.answer_deposit
+
+        def answer(followed: FollowedTopics, kept: Any, refused: Any, reason: str) -> list[Output]:  # noqa: ANN401
+            if kept and topics[19] in service.topics:
+                del service.topics[topics[19]]  # another made a full relay forget it
+            turns.append((steps.count, len(kept), len(refused)))
+            return answer_deposit(followed, kept, refused, reason)
+
+        monkeypatch.setattr(FollowedTopics, "answer_deposit", answer)
+        trio.lowlevel.add_instrument(steps)
+        async with met(relay) as stranger:
+            await stranger.say(Deposit(tuple(topics)))
+            for _ in range(26):
+                await stranger.hear(Refused)
+            await wait_all_tasks_blocked()
+            (connection,) = relay.hub.sources
+            assert [turn[1:] for turn in turns] == [(0, 10), (0, 10), (0, 5), (10, 0), (9, 1)]
+            assert len({turn[0] for turn in turns}) == 5, "others have their turn between"
+            assert {one.topic for one in connection.topics} == set(topics[:19])
+            assert isinstance(connection, Connection)
+            assert connection.account.used >= 5 * 0.5
+            await stranger.say(Deposit(tuple(topics[40:])))  # what was refused may be asked again
+            assert (await stranger.hear(Refused)).reason == "peer_full"
+        trio.lowlevel.remove_instrument(steps)
 
 
 async def test_of_a_node_of_an_account_a_connection_takes_what_the_accounts_bytes_allow(
