@@ -4,6 +4,7 @@ Each run receives the whole file. A run that was cut costs nothing of the networ
 peers; what an earlier run left on the disk is not believed, since a power cut may have made zeros of it.
 """
 
+import errno
 import fcntl
 import os
 import stat
@@ -19,6 +20,11 @@ from storage.engine.folders import sync_folder
 
 _OPEN_TRIES: Final = 5
 """Times that a draft is opened which another command finishes at that moment."""
+_ADVICE: Final = {
+    errno.ENOENT: "make the folder first, or name another place",
+    errno.ENAMETOOLONG: "give it a shorter name there: --out NAME",
+}
+"""What to do about some errors of the system, by their numbers."""
 _DRAFT_MODE: Final = 0o666
 """Mode of a new file, less the umask: as of any that a program of this user makes."""
 
@@ -150,7 +156,5 @@ def _writable(path: Path) -> Iterator[None]:
         raise ServiceError(
             "storage_failed",
             f"{path} cannot be written: {error.strerror or error}",
-            "make the folder first, or name another place"
-            if isinstance(error, FileNotFoundError)
-            else "make room there, or name another place",
+            _ADVICE.get(error.errno or 0, "make room there, or name another place"),
         ) from None

@@ -79,7 +79,7 @@ class Names(RepoActions):
         tags = await self._hub.run_blocking(self.tags, target)
         kept = _spelling(tags, name)
         if kept is None:
-            raise ServiceError("not_found", f"no commit is called {name!r}", "`ravel tag list` shows names")
+            raise ServiceError("not_found", f"no tag is called {name!r}", "`ravel tag list` shows names")
         return await self._write_root(target, Tag(kept, tags[kept].branch, None))
 
     def tags(self, repo: Repo) -> dict[str, Tag]:

@@ -114,12 +114,19 @@ def test_the_longest_name_of_a_file_is_taken(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 2
 
 
-@pytest.mark.parametrize("name", ["c" * (NAME_SIZE_MAX + 1), "三" * 86, "no/such/folder"])
-def test_a_place_that_cannot_be_is_said_with_another_way(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name,advice",
+    [
+        ("c" * (NAME_SIZE_MAX + 1), "--out NAME"),
+        ("三" * 86, "--out NAME"),
+        ("no/such/folder", "make the folder first, or name another place"),
+    ],
+)
+def test_a_place_that_cannot_be_is_said_with_another_way(tmp_path: Path, name: str, advice: str) -> None:
     with pytest.raises(ServiceError) as caught:
         _get(tmp_path / name)
     assert caught.value.code == "storage_failed"
-    assert "name another place" in caught.value.advice
+    assert advice in caught.value.advice
 
 
 def test_what_is_there_is_replaced_only_by_force_and_a_folder_never(tmp_path: Path) -> None:
