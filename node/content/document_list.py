@@ -17,7 +17,7 @@ from node.sync.hub import Hub
 from protocol.formats.document_kinds import DICT, DOCUMENT_KINDS, SET, ValuesKind
 from protocol.formats.text import id_text
 from ravel.types.document_list import DocumentList, DocumentRemoval, DocumentTitle, DocumentView
-from storage.commits.document_reading import ListedDocument, load_documents
+from storage.commits.document_reading import ListedDocument, is_listed, load_documents
 from storage.repos.repos import Branch
 from verifier.documents import DocumentEntry
 
@@ -65,10 +65,26 @@ class ListedDocuments:
         return {"branch": written.branch, "commits": written.commits, "title": title}
 
     async def remove(self, branch: str, kind: str, name: str) -> DocumentRemoval:
-        """Hide a document from the list until somebody writes to it. Nothing of it is lost."""
+        """Hide a document from the list until somebody writes to it. Nothing of it is lost.
+
+        Raises ServiceError `not_found` where the list has none of that name.
+        """
         _check_kind(kind)
-        written = await self._documents.edit(SET, branch, {document_key(kind, name): ""}, REMOVED)
+        key = document_key(kind, name)
+        is_here = await self._hub.run_blocking(self._is_listed, self._find_branch(branch), kind, name)
+        removed = await self._documents.read_marks(SET, branch, [key], REMOVED)
+        if not is_here or (key in removed and removed[key].values):
+            raise ServiceError(
+                "not_found",
+                f"no document is called {name!r}",
+                "`ravel document list BRANCH` shows what there is",
+            )
+        written = await self._documents.edit(SET, branch, {key: ""}, REMOVED)
         return {"branch": written.branch, "commits": written.commits}
+
+    def _is_listed(self, branch: Branch, kind: str, name: str) -> bool:
+        with self._hub.replica.database.read() as connection:
+            return is_listed(connection, lineage_nums(self._hub.replica, connection, branch), kind, name)
 
     def _load(self, branch: Branch, kind: str, prefix: str, offset: int, limit: int) -> list[ListedDocument]:
         with self._hub.replica.database.read() as connection:

@@ -100,6 +100,13 @@ class ListedDocument(NamedTuple):
     entry_count: int | None
 
 
+def is_listed(connection: Connection, parts: Sequence[int], kind: str, name: str) -> bool:
+    """Return True if the list of documents of these branches has one. Costs O(branches), each O(log n)."""
+    columns = documents.c
+    here = columns.branch_num.in_(parts) & (columns.kind == kind) & (columns.name == name) & _IS_LISTED
+    return connection.execute(select(columns.num).where(here).limit(1)).first() is not None
+
+
 def load_documents(
     connection: Connection,
     branch_num: int,

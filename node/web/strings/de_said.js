@@ -302,6 +302,7 @@ export const SAID = {
   "a name {0}": "ein Name {0*}",
   "no commit is called {0}": "kein Commit heißt {0}",
   "no tag is called {0}": "kein Tag heißt {0}",
+  "no document is called {0}": "kein Dokument heißt {0}",
   "take it back first: `ravel branch archive BRANCH --undo`": "hol ihn zuerst zurück: `ravel branch archive BRANCH --undo`",
   "the branch {0} is archived, and main leads to none of those": "der Zweig {0} liegt im Archiv, und main führt zu keinem von denen",
   "the branch {0} is main already": "der Zweig {0} ist schon der Hauptzweig",

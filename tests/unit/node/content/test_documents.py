@@ -469,6 +469,13 @@ async def test_documents_are_listed_with_titles_and_without_those_removed_until_
         assert (await listed.list_all("main", "", "", 0, 1))["next"] == 1
         with pytest.raises(ServiceError, match="a document is one of"):
             await listed.remove("main", "list", "a")
+        await listed.remove("main", "dict", "notes/2026")
+        for kind, name in (("dict", "notes/2026"), ("set", "notes/2026"), ("set", ""), ("dict", ".titles")):
+            with pytest.raises(ServiceError, match="no document is called") as caught:
+                await listed.remove("main", kind, name)
+            assert caught.value.code == "not_found", (
+                "a list that does not have it is not said to have lost it"
+            )
 
 
 async def test_a_fork_that_has_not_come_whole_is_read_without_a_write(
