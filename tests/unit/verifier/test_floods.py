@@ -1,5 +1,7 @@
 """Floods of statements in the root branch: they cost others no more, in memory and in work."""
 
+import gc
+import tracemalloc
 from collections.abc import Callable
 from itertools import count
 
@@ -8,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from protocol.crypto.keys import BlockKey
+from protocol.crypto.keys import BlockKey, UserSeed
+from protocol.crypto.signing import public_key
 from protocol.formats.block import Reference
 from protocol.formats.body import (
     Answer,
@@ -262,3 +265,24 @@ def test_a_leave_keeps_no_ends_of_feeds_in_memory(repo: Repo) -> None:
         for author in ("ben", "dan")
     ]
     assert kept == [Remove(USERS["ben"], None, ()), Remove(USERS["ben"], None, ends)]
+
+
+def test_removals_take_memory_by_their_number() -> None:
+    """Each kept the set of all that counted before it: 330 MiB at 4,000."""
+
+    def measure(number: int) -> int:
+        repo = Repo()
+        users = [public_key(UserSeed(one.to_bytes(32, "big"))) for one in range(number)]
+        last = repo.last
+        gc.collect()
+        tracemalloc.start()
+        try:
+            for user in users:
+                last = repo.say("ann", Grant(user, Permission.WRITE), last)
+                last = repo.say("ann", Remove(user, None, ()), last)
+            assert len(repo.membership.now().counting) == number
+            return tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+
+    assert measure(80) < 5 * measure(20)
