@@ -11,6 +11,7 @@ from . import (  # noqa: F401  # importing a family registers its cases
     family_checkpoints,
     family_claims,
     family_commits,
+    family_due,
     family_epochs,
     family_keys,
     family_order,
@@ -28,11 +29,15 @@ from .random_histories import random_history
 VECTORS = Path(__file__).resolve().parent.parent / "vectors" / "verdicts.json.gz"
 OF_EACH_FAMILY = 56
 SIZE_MAX = 16_000
-# In these Ravel has differed once, or they alone show a rule (Q3), so they are always among the vectors.
+# In these Ravel has differed once, or they alone show a rule (Q3, N4, E8), so they are always among the vectors.
 PINNED = {
     "a checkpoint in the root branch moves nothing",
+    "a checkpoint whose approval falls, and that is adopted",
     "a box that only a rejected hand-over has",
+    "a grant that does not count, and nobody starts the epoch that is due",
     "a key that only a rejected opening gives",
+    "a leave of who may hold an epoch that opens the one in use, and a writer starts an epoch beside a note",
+    "a leave of who was handed the epoch in use, and a writer starts an epoch beside a note",
     "a proposal that was used up",
     "a second init that acks something",
     "an own box in an init that is rejected whoever holds its key",
