@@ -288,11 +288,17 @@ def _check_writers_may(world: World, members: list[Person]) -> None:
 
 
 async def check_duties(world: World) -> None:
-    """Nodes have started by themselves what is due, where anybody may write. Raises Broken."""
+    """Nodes have started by themselves what is due, and opened what is closed, where anybody may write. Raises Broken."""
     for one in world.members():
-        held = one.replica.members(one.repo())[one.user]
-        if held >= Permission.WRITE and not any(epoch["clean"] for epoch in (await epochs_of(one)).values()):
+        if one.replica.members(one.repo())[one.user] < Permission.WRITE:
+            continue
+        if not any(epoch["clean"] for epoch in (await epochs_of(one)).values()):
             raise Broken("duties_are_done", f"at {one.name} an epoch is due")
+        with one.replica.membership_lock:
+            membership = one.replica.membership(one.repo().repo_id)
+            closed = membership.epochs.find_unopened({one.epoch().epoch_id}, membership.now().heads)
+        if closed:
+            raise Broken("duties_are_done", f"at {one.name} the epoch in use does not open {len(closed)}")
 
 
 def _may_read(world: World, outsider: Person, written: Written) -> bool:

@@ -20,7 +20,7 @@ from tests.promise.forging import Forge, Forged
 from tests.promise.orders import find_items
 from tests.promise.people import Person
 from tests.promise.world import Broken, World
-from tests.verdicts.epochs import surely_holds
+from tests.verdicts.epochs import latest_held, surely_holds
 from tests.verdicts.judge import Node, Opener
 from tests.verdicts.rules import View
 from tests.verdicts.statements import digest
@@ -49,6 +49,21 @@ def check_judge(world: World) -> None:
     accepted = View(node.ledger.graph, frozenset(one.id for one in node.ledger.accepted(True)))
     _compare(person, "statement", {"": checks.statement_of(person)}, {"": digest(accepted).hex()})
     _compare(person, "epochs", *_find_epochs(person, node, told["epochs"]))
+    _check_hands(world, node)
+
+
+def _check_hands(world: World, node: Node) -> None:
+    """Check that honest nodes hand epochs over where E10 says: in the latest that a member surely held as they knew."""
+    honest = {one.user for name, one in world.people.items() if world.is_honest(name)}
+    for hand in node.ledger.accepted(True):
+        if hand.author not in honest or hand.body.tag != "epoch-hand1":
+            continue
+        before = node.ledger.graph.before(hand.id)
+        for user, *_ in hand.body.boxes:
+            latest = latest_held(before, user)
+            if latest not in (None, hand.epoch):
+                said = f"{world.name_of(hand.author)} hands {world.name_of(user)} an epoch in {hand.epoch.hex()[:8]}"
+                raise Broken("as_the_rules_say", f"{said}, not in {latest.hex()[:8]}")
 
 
 def _history_of(world: World, person: Person) -> Told:

@@ -1,5 +1,7 @@
 """Takes rules and duties out of the product, one after another, and counts the histories until that is found.
 
+Two kinds of histories look for it: the vectors of verdicts, which a node judges, and those of whole nodes.
+
 A mutant replaces one piece of a module's source. It is installed in a process of its own, before the module is loaded.
 """
 
@@ -43,13 +45,13 @@ def load_mutants() -> dict[str, Mutant]:
 
 
 class Found(NamedTuple):
-    """What came of a mutant."""
+    """How many histories a mutant took, and the check that found it, or nothing."""
 
-    name: str
     played: int
-    """Histories."""
     check: str
-    """The check that found it, or nothing."""
+
+    def __str__(self) -> str:
+        return f"{self.played} ({self.check})" if self.check else f"not in {self.played}"
 
 
 class _Loader(SourceFileLoader):
@@ -91,31 +93,42 @@ def install(name: str) -> None:
 
 
 def run_mutants(names: list[str], start: int, count: int, processes: int) -> int:
-    """Run histories with each mutant until one fails; print a table. 1 where one is not found."""
+    """Try each mutant on the vectors of verdicts, and on histories of whole nodes; print a table. 1 where none finds one."""
     table, missed = load_mutants(), 0
     with ThreadPoolExecutor(processes) as pool:
-        for found in pool.map(lambda name: _run_mutant(name, start, count), names or list(table)):
-            said = f"{found.played} ({found.check})" if found.check else f"not in {found.played}"
-            print(f"{found.name:30} {said:40} {table[found.name].says}", flush=True)
-            missed += not found.check
+        tried = pool.map(
+            lambda name: (name, _try_vectors(name), _try_nodes(name, start, count)), names or table
+        )
+        for name, of_vectors, of_nodes in tried:
+            said = f"{name:16} vectors: {of_vectors!s:40} nodes: {of_nodes!s:40}"
+            print(f"{said} {table[name].says}", flush=True)
+            missed += not (of_vectors.check or of_nodes.check)
     return bool(missed)
 
 
-def _run_mutant(name: str, start: int, count: int) -> Found:
-    command = [
-        sys.executable,
-        "-m",
-        "tests.promise",
-        "--verbose",
-        "--stop",
-        f"--start={start}",
-        f"--count={count}",
-    ]
-    ran = subprocess.run(
-        command, env={**os.environ, MUTANT: name}, capture_output=True, text=True, check=False
-    )
+def _try_vectors(name: str) -> Found:
+    ran = _run(name, "--vectors")
+    last = ran.stdout.splitlines()[-1:]
+    if not last:
+        return Found(0, f"crashed: {ran.stderr[-300:]}")
+    number, _, said = last[0].removeprefix("vector ").partition(": ")
+    return Found(int(number), "" if said == "holds" else said.partition(": ")[0])
+
+
+def _try_nodes(name: str, start: int, count: int) -> Found:
+    ran = _run(name, "--verbose", "--stop", f"--start={start}", f"--count={count}")
     lines = [line for line in ran.stdout.splitlines() if line.startswith("history ")]
     broken = [line for line in lines if ": holds" not in line]
     if ran.returncode and not broken:
-        return Found(name, len(lines), f"crashed: {ran.stderr[-300:]}")
-    return Found(name, len(lines), broken[0].split(": ")[1] if broken else "")
+        return Found(len(lines), f"crashed: {ran.stderr[-300:]}")
+    return Found(len(lines), broken[0].split(": ")[1] if broken else "")
+
+
+def _run(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tests.promise", *arguments],
+        env={**os.environ, MUTANT: name},
+        capture_output=True,
+        text=True,
+        check=False,
+    )

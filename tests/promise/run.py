@@ -16,6 +16,7 @@ from tests.promise.hash_seed import hash_seed
 from tests.promise.mutants import run_mutants
 from tests.promise.play import Outcome, play
 from tests.promise.shrink import shrink
+from tests.promise.vectors import judge_vectors
 from tests.support.stores import share_compiled_statements, share_new_tables
 
 _HUNG_SECONDS: Final = 120
@@ -83,6 +84,7 @@ def main() -> int:
     parser.add_argument(
         "--stop", action="store_true", help="stop at the first that breaks the promise, and do not shrink it"
     )
+    parser.add_argument("--vectors", action="store_true", help="judge the vectors of verdicts instead")
     parser.add_argument(
         "--mutants", nargs="*", metavar="NAME", help="take out one rule after another, all or some"
     )
@@ -91,6 +93,8 @@ def main() -> int:
     share_new_tables()
     if options.mutants is not None:
         return run_mutants(options.mutants, options.start, options.count or 100, options.processes)
+    if options.vectors:
+        return judge_vectors()
     seeds: Iterator[int]
     first = options.start if options.seed is None else options.seed
     if options.seed is not None:

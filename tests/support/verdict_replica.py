@@ -1,7 +1,7 @@
 """Ravel's opinion of the histories of `tests/verdicts`: a real store takes their publications in and opens what it can."""
 
 from base64 import b64decode
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -241,7 +241,7 @@ def _ids(ids: Iterable[Id]) -> list[str]:
     return sorted(one.hex() for one in ids)
 
 
-def differing_in_replica(histories: Iterable[History], folder: Path) -> Iterator[str]:
+def differing_in_replica(histories: Iterable[History], folder: Path) -> Generator[str, None, None]:
     """What a replica in a folder says of histories on which it differs, in two orders of arrival each, line by line."""
     with verdict_replica(folder / "forwards") as one, verdict_replica(folder / "backwards") as other:
         for history in histories:
