@@ -243,6 +243,13 @@ async def checkpoint(world: World, person: Person, args: tuple[int | str, ...]) 
     await person.quorums.propose_checkpoint(_text(_branch(world, person, args[0])))
 
 
+async def finish(world: World, person: Person, args: tuple[int | str, ...]) -> None:
+    """Make a checkpoint of which enough signers have approved."""
+    shown = (await person.quorums.show(""))["proposals"]
+    approved = [one for one in shown if one["kind"] == "checkpoint" and one["state"] == "approved"]
+    await person.quorums.finish("", pick(approved, args[0])["proposal"])
+
+
 async def sign(world: World, person: Person, args: tuple[int | str, ...]) -> None:
     """Sign who the members are."""
     await person.checkpoints.sign("")
@@ -337,6 +344,7 @@ ACTS: Final[dict[str, Act]] = {
     "propose": propose,
     "approve": approve,
     "checkpoint": checkpoint,
+    "finish": finish,
     "sign": sign,
     "offer": offer,
     "withdraw": withdraw,

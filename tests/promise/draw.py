@@ -52,6 +52,7 @@ _ACTS: Final[dict[str, tuple[int, int]]] = {
     "propose": (1, Permission.WRITE),
     "approve": (2, Permission.READ),
     "checkpoint": (1, Permission.WRITE),
+    "finish": (1, Permission.WRITE),
     "offer": (1, Permission.READ),
     "withdraw": (1, _ANYBODY),
     "leave": (1, Permission.READ),
@@ -142,10 +143,12 @@ _FORGE_AT: Final = 6
 """Adversaries break rules at this step, while they are members, and as many steps before the last."""
 
 _QUARRELS: Final = (
-    *("circle", "circle", "two circles", "renewals", "branches", "back", "to and fro", "let in", "let in"),
-    *("revoked", "revoked", "quorum", "quorum"),
+    *("circle", "quorum", "claimed", "let in", "revoked", "raised", "renewals", "back", "revoked beside"),
+    *("two circles", "quorum", "to and fro", "followed", "branches"),
 )
-"""What several do at once."""
+"""What several do at once. Of these each history does the next few."""
+_QUARRELS_EACH: Final = 3
+"""How many of them a history does, about."""
 
 
 class Step(NamedTuple):
@@ -221,6 +224,8 @@ class Drawing:
         self._drawn = 0
         self._against: list[str] = []
         """Rules that are still to be broken."""
+        self._quarrels = _QUARRELS_EACH * history.seed
+        """How many were done, with those of the histories before."""
 
     def draw_step(self, known: "World") -> Step:
         """Draw the next one."""
@@ -237,7 +242,7 @@ class Drawing:
         hostile = [name for name in running if name in history.hostile]
         if self._drawn in (_FORGE_AT, history.length - _FORGE_AT):
             self._planned += [self._draw_forging(name, states, is_sure=True) for name in hostile]
-        if not self._planned and rng.random() < 0.1:
+        if not self._planned and rng.random() < 0.12:
             self._planned = self._draw_quarrel({name: states[name] or 0 for name in running})
         if self._planned:
             return self._planned.pop(0)
@@ -269,7 +274,15 @@ class Drawing:
         return Step(who, f"forge {kind}", (rng.randrange(1 << 30), *names))
 
     def _draw_quarrel(self, held: Mapping[str, int]) -> list[Step]:
-        """Draw what several do at once, nobody knowing of the others."""
+        """Draw what several do at once, nobody knowing of the others: the next of which they are able."""
+        for _ in _QUARRELS:
+            kind = _QUARRELS[self._quarrels % len(_QUARRELS)]
+            self._quarrels += 1
+            if plan := self._plan_quarrel(kind, held):
+                return plan
+        return []
+
+    def _plan_quarrel(self, kind: str, held: Mapping[str, int]) -> list[Step]:
         rng = self._rng
         admins = [name for name in held if held[name] >= Permission.ADMIN]
         rng.shuffle(admins)
@@ -279,7 +292,7 @@ class Drawing:
         if len(some) < 2:
             return []
         circle = list(zip(some, (*some[1:], some[0]), strict=True))
-        match rng.choice(_QUARRELS):
+        match kind:
             case "circle":
                 plan = [
                     Step(one, rng.choice(("exclude", "demote")), (other, "write")) for one, other in circle
@@ -306,7 +319,15 @@ class Drawing:
                     plan += [Step(one, "join", (-1,)), Step(one, "meet", (some[0], 12))]
                 plan.append(Step(some[1], "revoke", (-1,)))
             case "quorum":
-                plan = self._draw_quorum(held, admins)
+                return self._plan_quorum(held, admins)
+            case "raised":
+                return self._plan_raise(held, admins)
+            case "revoked beside":
+                return self._plan_revocation(held, admins)
+            case "claimed":
+                return self._plan_claims(held, admins)
+            case "followed":
+                return self._plan_follower(held, admins)
             case _:
                 plan = [
                     Step(one, rng.choice(("demote", "grant")), (other, rng.choice(LEVELS[:4])))
@@ -315,8 +336,8 @@ class Drawing:
                 ]
         return [*plan, *(Step(one, "write", (self._number(),)) for one in (*some, *others))]
 
-    def _draw_quorum(self, held: Mapping[str, int], admins: Sequence[str]) -> list[Step]:
-        """Draw what a quorum decides, and an exclusion of a signer by an owner who does not know of it.
+    def _plan_quorum(self, held: Mapping[str, int], admins: Sequence[str]) -> list[Step]:
+        """Plan what a quorum decides, and an exclusion of a signer by an owner who does not know of it.
 
         The quorum may be named again meanwhile, and what it decided undone and done again without it.
         """
@@ -338,10 +359,85 @@ class Drawing:
         plan += [Step(admin, "checkpoint", (self._number(),)), told]
         plan += [Step(one, "approve", (number,)) for one in (*rest, admin) for number in (0, 1)]
         exclude = Step(admin, "exclude", (target,))
-        plan += [told, exclude]
+        plan += [told, Step(admin, "finish", (0,)), exclude]
         if rng.random() < 0.3:
             plan += [Step(admin, "grant", (target, "write")), exclude]
-        return plan
+        return [*plan, *(Step(one, "write", (self._number(),)) for one in (owner, admin))]
+
+    def _plan_raise(self, held: Mapping[str, int], admins: Sequence[str]) -> list[Step]:
+        """Plan an admin's exclusion of a member whom an owner makes an owner beside it."""
+        owner = next((name for name in admins if held[name] == Permission.OWNER), None)
+        admin = next((name for name in admins if held[name] == Permission.ADMIN), None)
+        rest = [name for name in held if 0 < held[name] < Permission.ADMIN and name not in self._hostile]
+        if owner is None or admin is None or not rest:
+            return []
+        raised = self._rng.choice(rest)
+        plan = [Step(admin, "exclude", (raised,)), Step(owner, "grant", (raised, "owner"))]
+        return [*plan, *(Step(one, "write", (self._number(),)) for one in (owner, admin, raised))]
+
+    def _plan_revocation(self, held: Mapping[str, int], admins: Sequence[str]) -> list[Step]:
+        """Plan a revocation beside a join, where an epoch that knows neither is handed to who joined afterwards.
+
+        Who writes knows the revocation, and nothing of the hand-over.
+        """
+        inviter, revoker, *_ = *(name for name in admins if name not in self._hostile), "", ""
+        honest = [name for name in held if name not in (inviter, revoker, *self._hostile)]
+        writer = next((name for name in honest if held[name] >= Permission.WRITE), None)
+        joining = next((name for name in honest if not held[name]), None)
+        if not revoker or writer is None or joining is None:
+            return []
+        return [
+            Step(inviter, "invite", ("write", 1)),
+            Step(inviter, "gather", (revoker, writer, 2)),
+            Step(revoker, "renew"),
+            Step(revoker, "gather", (inviter, writer, 2)),
+            Step(joining, "join", (-1,)),
+            Step(joining, "meet", (writer, 2)),
+            Step(joining, "meet", (writer, 2)),
+            Step(revoker, "revoke", (-1,)),
+            Step(revoker, "meet", (writer, 2)),
+            Step(writer, "write", (self._number(),)),
+            Step(joining, "meet", (inviter, 12)),
+        ]
+
+    def _plan_claims(self, held: Mapping[str, int], admins: Sequence[str]) -> list[Step]:
+        """Plan false keys of an epoch, told to who joins from a member who is two epochs behind, before the right one."""
+        admin = next((name for name in admins if name not in self._hostile), None)
+        liar = next((name for name in held if name in self._hostile and held[name]), None)
+        honest = [name for name in held if name not in (admin, *self._hostile)]
+        behind = next((name for name in honest if held[name]), None)
+        joining = next((name for name in honest if not held[name]), None)
+        if admin is None or liar is None or behind is None or joining is None:
+            return []
+        return [
+            Step(admin, "invite", ("write", 1)),
+            Step(admin, "gather", (behind, liar, 2)),
+            Step(admin, "renew"),
+            Step(admin, "renew"),
+            Step(admin, "meet", (liar, 2)),
+            *(Step(liar, "forge claims", (self._rng.randrange(1 << 30),)) for _ in range(3)),
+            Step(joining, "join", (-1,)),
+            Step(joining, "meet", (behind, 2)),
+            Step(joining, "meet", (behind, 2)),
+            Step(joining, "meet", (liar, 2)),
+            Step(behind, "meet", (admin, 2)),
+            Step(admin, "meet", (joining, 12)),
+        ]
+
+    def _plan_follower(self, held: Mapping[str, int], admins: Sequence[str]) -> list[Step]:
+        """Plan to make a member of who follows by a link that is two epochs old."""
+        admin = next((name for name in admins if name not in self._hostile), None)
+        following = next((name for name in held if not held[name] and name not in self._hostile), None)
+        if admin is None or following is None:
+            return []
+        return [
+            Step(following, "follow", (admin,)),
+            Step(following, "meet", (admin, 2)),
+            Step(admin, "renew"),
+            Step(admin, "renew"),
+            Step(admin, "grant", (following, "read")),
+            Step(admin, "meet", (following, 12)),
+        ]
 
     def _number(self) -> int:
         return self._rng.randrange(1 << 20)

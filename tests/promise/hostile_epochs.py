@@ -223,15 +223,11 @@ def forge_hand(forge: Forge) -> str:
 
 
 def forge_claims(forge: Forge) -> str:
-    """Openings that wait for ever, with many junk keys: of epochs that are here, and of others."""
-    rng = forge.rng
-    epoch = forge.some_epoch()
-    known = [one.epoch_id for one in forge.held()]
+    """Openings that wait for ever, with many junk keys: of the epoch in use, of others that are here, and of none."""
+    rng, held = forge.rng, forge.held()
     nowhere = Known(CommitId(BlockId(rng.randbytes(32))), 7, forge.root_facts.branch_id)
-    count = rng.choice((1, 3, 20))
-    ids = {EpochId(CommitId(BlockId(rng.randbytes(32)))) for _ in range(count)} | set(
-        rng.sample(known, min(2, len(known)))
-    )
+    ids = {EpochId(CommitId(BlockId(rng.randbytes(32)))) for _ in range(rng.choice((1, 3, 20)))}
+    ids |= {forge.person.epoch().epoch_id, rng.choice(held).epoch_id}
     body = EpochOpen(tuple(GivenEpoch(one, EpochKey(rng.randbytes(32))) for one in sorted(ids)))
-    forge.write("claims", forge.root_facts.branch_id, epoch, body, [*forge.some_roots(), nowhere])
+    forge.write("claims", forge.root_facts.branch_id, rng.choice(held), body, [*forge.some_roots(), nowhere])
     return f"claims {len(ids)} keys"
