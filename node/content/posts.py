@@ -16,7 +16,7 @@ from node.content.mentions import resolve_mentions
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.timelines.commit_fields import author_fields, load_whole_blocks, stored_fields
-from node.timelines.post_views import counts_for, find_mentions
+from node.timelines.post_views import counts_for, find_mentions, show_attached
 from node.timelines.views import timeline_items
 from node.timelines.why import find_commit
 from protocol.formats.body import Hide, Permission, kind_name
@@ -128,11 +128,10 @@ class Posts:
         """Delete a post for good, and remove its files from the branch. Raises ServiceError as `edit`."""
         target = await self._find_own(commit, "delete")
         files = await self._hub.run_blocking(self._load_attached, target.row)
-        draft = Draft(
-            Post(_DELETION_TEXT),
-            deps=tuple(dict.fromkeys(adder for adder, _ in files)),
-            removed_files=tuple(dict.fromkeys(file for _, file in files)),
-        )
+        first, *others = [*chunks(files, FILE_COUNT_MAX)] or [()]
+        for part in others:
+            await write_commit(self._hub, self._author, target.branch, _draft_removal(Files(()), part))
+        draft = _draft_removal(Post(_DELETION_TEXT), first)
         return await self._write_about(target, draft, Relation.DELETE, target.row.commit_id)
 
     async def hide(self, commit: str, hidden: bool) -> HiddenPost:
@@ -250,15 +249,16 @@ class Posts:
         return tuple(ids)
 
     def _load_attached(self, post: TimelineRow) -> list[tuple[CommitId, ObjectId]]:
-        """Load the files of a post that the branch still has, with the commits that added them: as many as one removes."""
-        with self._hub.replica.database.read() as connection:
-            [item] = timeline_items(connection, self._hub.replica, [post], 0)
-        files = [
+        """Load the files of a post that the branch still has, with the commits that added them."""
+        replica = self._hub.replica
+        with replica.database.read() as connection:
+            fields = stored_fields(replica, post, load_whole_blocks(connection, [post]).get(post.num))
+            show_attached(connection, replica, post, fields)
+        return [
             (CommitId(BlockId(parse_id(one["commit"]))), ObjectId(BlockId(parse_id(file["file"]))))
-            for one in item.get("attachments", ())
+            for one in fields.get("attachments", ())
             for file in one["files"]
         ]
-        return files[:FILE_COUNT_MAX]
 
     def _load_post(self, connection: Connection, text: str) -> TimelineRow:
         """Find the commit of an id or prefix; for an edit or a deletion that counts, its post. Raises ServiceError."""
@@ -350,6 +350,15 @@ class Posts:
         if row is None:
             raise ServiceError("bad_request", f"that commit is {found.state}", f"`ravel why {text}` says why")
         return row
+
+
+def _draft_removal(body: Post | Files, files: Sequence[tuple[CommitId, ObjectId]]) -> Draft:
+    """Draft a commit that removes files, given with the commits that added them: FILE_COUNT_MAX at most."""
+    return Draft(
+        body,
+        deps=tuple(dict.fromkeys(adder for adder, _ in files)),
+        removed_files=tuple(dict.fromkeys(file for _, file in files)),
+    )
 
 
 def _written_view(branch: Branch, written: WrittenCommit) -> WrittenCommitView:

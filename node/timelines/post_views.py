@@ -7,6 +7,7 @@ as the plain post that it is to older nodes.
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 from typing import Final, cast
 
 from sqlalchemy import Connection
@@ -42,6 +43,11 @@ def show_changes(
         by_branch.setdefault(row.branch_num, []).append((row, fields))
     for branch_num, pairs in by_branch.items():
         _BranchPosts(connection, replica, branch_num, [row for row, _ in pairs]).complete(pairs)
+
+
+def show_attached(connection: Connection, replica: Replica, row: TimelineRow, fields: ContentFields) -> None:
+    """Complete the files of a post alone, also of one that is hidden."""
+    _BranchPosts(connection, replica, row.branch_num, [row]).attach([(row, fields)], ())
 
 
 def find_gone(connection: Connection, replica: Replica, rows: Sequence[TimelineRow]) -> set[int]:
@@ -119,7 +125,7 @@ class _BranchPosts:
         answered_rows = [about[raw] for raw in answered & about.keys()]
         origins = find_origins(self._connection, self._replica, answered_rows)
         quotes = self._quote(answered_rows, changes)
-        self._attach(pairs, changes)
+        self.attach(pairs, {row.num for row in self._rows if self._is_gone(row, changes)})
         for row, fields in pairs:
             post = None if row.about is None else about.get(row.about)
             if counts_for(row, post, self._persons):
@@ -135,29 +141,38 @@ class _BranchPosts:
             if fields["text"] and (named := find_mentions(self._replica, self._repo_id, fields["text"])):
                 fields["mentions"] = named
 
-    def _attach(
-        self, pairs: Sequence[tuple[TimelineRow, ContentFields]], changes: Mapping[int, PostChange]
-    ) -> None:
-        """Fill in the files that posts name, and take out what does not count: see profiles/posts.md. One look for all."""
+    def attach(self, pairs: Sequence[tuple[TimelineRow, ContentFields]], gone: Collection[int]) -> None:
+        """Fill in the files that posts name, and take out what does not count: see profiles/posts.md. One look for all.
+
+        A commit for whose files no room is left is not named: it has a row of its own.
+        """
         naming = [(row, fields) for row, fields in pairs if "attachments" in fields]
-        named = dict.fromkeys(_id_of(one["commit"]) for _, fields in naming for one in fields["attachments"])
-        rows = self._load_posts([*named][:ATTACHED_COUNT_MAX]) if named else {}
-        nums = [row.num for row in rows.values()]
+        texts = dict.fromkeys(one["commit"] for _, fields in naming for one in fields["attachments"])
+        ids = {text: _id_of(text) for text in islice(texts, ATTACHED_COUNT_MAX)}
+        rows = self._load_posts(ids.values()) if ids else {}
+
+        def find_counting(post: TimelineRow, fields: ContentFields) -> list[tuple[Attachment, int]]:
+            return [
+                (one, row.num)
+                for one in fields["attachments"]
+                if (raw := ids.get(one["commit"])) is not None
+                and (row := rows.get(raw)) is not None
+                and row.body_kind == _FILES
+                and not row.is_void
+                and self._is_same(row, post)
+            ]
+
+        counting = [(post, fields, find_counting(post, fields)) for post, fields in naming]
+        nums = list(dict.fromkeys(num for _, _, named in counting for _, num in named))
         files = load_added(self._connection, nums, ATTACHED_COUNT_MAX)
-        for post, fields in naming:
-            shown: list[Attachment] = []
-            for one in fields["attachments"]:
-                row = rows.get(_id_of(one["commit"]))
-                if row is None or row.body_kind != _FILES or row.is_void or not self._is_same(row, post):
-                    continue
-                of_row = () if self._is_gone(post, changes) else files.get(row.num, ())
+        for post, fields, named in counting:
+            fields["attachments"] = [one for one, num in named if num in files]
+            for one, num in named:
                 one["files"] = [
-                    {"file": id_text(each.object_id), "name": each.name, "size": each.size} for each in of_row
+                    {"file": id_text(each.object_id), "name": each.name, "size": each.size}
+                    for each in (() if post.num in gone else files.get(num, ()))
                 ]
-                shown.append(one)
-            if shown:
-                fields["attachments"] = shown
-            else:
+            if not fields["attachments"]:
                 del fields["attachments"]
 
     def _is_same(self, row: TimelineRow, other: TimelineRow) -> bool:

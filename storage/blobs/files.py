@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, select
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, select
 
 from protocol.crypto.keys import BlockKey, ConvergenceSecret
 from protocol.formats.block import Block, Reference
@@ -59,8 +59,13 @@ _THERE: Final = (
 """Files of a branch that no commit removes."""
 _ADDED: Final = (
     select(files.c.commit_num, files.c.object_id, files.c.name, files.c.size)
-    .where(~IS_REMOVED)
+    .where(files.c.commit_num.in_(bindparam("keys", expanding=True)), ~IS_REMOVED)
     .order_by(files.c.num)
+)
+_COUNTS: Final = (
+    select(files.c.commit_num, func.count())
+    .where(files.c.commit_num.in_(bindparam("keys", expanding=True)))
+    .group_by(files.c.commit_num)
 )
 _OF_NAMES: Final = _THERE.where(files.c.name.in_(bindparam("keys", expanding=True)))
 _AWAITING: Final = (
@@ -207,13 +212,23 @@ def find_same_files(
 def load_added(
     connection: Connection, commit_nums: Sequence[int], limit: int
 ) -> dict[int, list[AddedFileRow]]:
-    """Load the files that these commits add and none removes, by the commit's number: `limit` at most. Costs O(files)."""
-    found: dict[int, list[AddedFileRow]] = {}
+    """Load the files that these commits add and none removes, by the commit's number. Costs O(commits + limit).
+
+    The first commits are taken, each whole, that have added `limit` files together: others cannot take a commit's files
+    away from it.
+    """
+    counts: dict[int, int] = {}
     for part in chunks(commit_nums):
-        query = _ADDED.where(files.c.commit_num.in_(part)).limit(limit)
-        for num, *row in connection.execute(query):
-            found.setdefault(num, []).append(AddedFileRow(*row))
-            limit -= 1
+        counts.update(select_in(connection, _COUNTS, part))
+    found: dict[int, list[AddedFileRow]] = {}
+    for num in commit_nums:
+        limit -= counts.get(num, 0)
+        if limit < 0:
+            break
+        found[num] = []
+    for part in chunks([*found]):
+        for num, *row in select_in(connection, _ADDED, part):
+            found[num].append(AddedFileRow(*row))
     return found
 
 

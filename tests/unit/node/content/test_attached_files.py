@@ -21,6 +21,8 @@ from protocol.formats.content import Imported, Post
 from protocol.formats.declared_kind import declare_kind
 from protocol.formats.text import id_text, parse_id
 from protocol.ids import BlockId, CommitId
+from protocol.limits.formats import FILE_COUNT_MAX
+from ravel.files import encode_head
 from storage.commits.commits import load_timeline
 from tests.support.memberships import make_commit
 from tests.support.nodes import Node, open_nodes
@@ -42,6 +44,13 @@ class Room:
         """Add a file; gives the commit."""
         service = FileService(self.node.hub, self.authors[name], self.node.branch)
         return (await service.add("main", file, _stream(file.encode())))["commit"]
+
+    async def add_many(self, names: list[str], author: str = "alice") -> str:
+        """Add files by one commit; gives it."""
+        service = FileService(self.node.hub, self.authors[author], self.node.branch)
+        content = b"".join(encode_head(name, len(name)) + name.encode() for name in names)
+        (commit,) = {one["commit"] for one in (await service.add_many("main", _stream(content)))["files"]}
+        return commit
 
     def items(self) -> dict[str, dict[str, Any]]:
         """Return what the timeline shows, by commit."""
@@ -145,6 +154,34 @@ async def test_an_answer_has_so_many_files_of_posts_and_no_more(
     assert len(room.files(post)) == 3
     monkeypatch.setattr("node.timelines.post_views.ATTACHED_COUNT_MAX", 2)
     assert room.files(post) == [(added[0], ["0"]), (added[1], ["1"])]
+
+
+async def test_who_names_more_than_an_answer_has_takes_no_files_from_others(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = await room.add("mine")
+    many = await room.add_many(["a", "b", "c"], "bob")
+    for _ in range(2):
+        await room.posts("bob").write("main", "many", attachments=[many])
+    post = (await room.posts().write("main", "one", attachments=[mine]))["commit"]
+    assert room.files(post) == [(mine, ["mine"])]
+    monkeypatch.setattr("node.timelines.post_views.ATTACHED_COUNT_MAX", 3)
+    assert "attachments" not in room.items()[post], "its commit has a row of its own"
+    monkeypatch.setattr("node.timelines.post_views.ATTACHED_COUNT_MAX", 4)
+    named = make_attach_place((_id(mine), _id(many)))  # one of them is another's
+    room.authors["bob"].write(room.branch, Draft(Post("x"), tangles=(named,)))
+    assert room.files(post) == [(mine, ["mine"])]
+
+
+async def test_a_hidden_post_takes_its_files_along_and_one_of_many_all_of_them(room: Room) -> None:
+    many = [
+        await room.add_many([f"{part}.{number}" for number in range(FILE_COUNT_MAX)]) for part in range(2)
+    ]
+    posts, files = room.posts(), FileService(room.node.hub, room.node.author, room.node.branch)
+    post = (await posts.write("main", "many", attachments=many))["commit"]
+    await posts.hide(post, hidden=True)
+    await posts.delete(post)
+    assert (await files.window("main", 0, 10))["files"] == []
 
 
 async def test_a_message_with_files_is_one_that_is_new(room: Room) -> None:
