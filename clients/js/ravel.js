@@ -320,7 +320,7 @@ export class JsonDocument {
   async statedSchemas() {
     const { value, conflicts } = await this.#schemas.read();
     const beside = conflicts.filter(({ path }) => path.length === 1 && path[0] === "schema").map((one) => one.value);
-    return [value.schema, ...beside].flatMap(readSchema);
+    return [value?.schema, ...beside].flatMap(readSchema);
   }
 
   get #schemas() {

@@ -128,6 +128,8 @@ test("a write that would not keep to the schema is refused, and apps see the sch
   assert.deepEqual(await ravel.document("forms:main", "form").statedSchemas(), [schema]);
   await ravel.document("forms:main", "schema/form").put("schema", "no JSON");
   assert.deepEqual(await form.statedSchemas(), []);
+  await ravel.document("forms:main", "schema/form").put([], null);
+  assert.deepEqual(await form.statedSchemas(), []);
 });
 
 test("JSON documents are found and followed by their fields", async () => {

@@ -127,7 +127,7 @@ def _read_schemas(view: "JsonDocumentView") -> list[dict[str, Any]]:
     texts = [value, *(one["value"] for one in view["conflicts"] if one["path"] == ["schema"])]
     found: list[dict[str, Any]] = []
     for text in texts:
-        with suppress(msgspec.DecodeError):  # anybody with the right to write may state what is no schema
+        with suppress(msgspec.DecodeError, RecursionError):  # anybody may state what is none
             found.append(msgspec.json.decode(text if isinstance(text, str) else "", type=dict[str, Any]))
     return found
 

@@ -114,7 +114,10 @@ async def test_apps_see_the_schemas_that_others_stated(tmp_path: Path) -> None:
                 assert client.document("main", "board").stated_schemas() == []
                 client.document("main", "board", SCHEMA).state_schema()
                 assert client.document("main", "board").stated_schemas() == [SCHEMA]
-                client.document("main", "schema/board").put("schema", "no JSON")
+                for text in ("no JSON", '{"not":' * 10_000 + "{}" + "}" * 10_000):
+                    client.document("main", "schema/board").put("schema", text)
+                    assert client.document("main", "board").stated_schemas() == []
+                client.document("main", "schema/board").put([], None)
                 assert client.document("main", "board").stated_schemas() == []
 
         await trio.to_thread.run_sync(state)
