@@ -5,11 +5,11 @@ A `CircuitStream` is one circuit as a stream of trio's, on which the ordinary ha
 stream holds CIRCUIT_WINDOW_SIZE bytes in each direction at most; some that have brought much hold WIDE_CIRCUIT_WINDOW_SIZE.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from typing import Final
 
 import structlog
@@ -281,8 +281,9 @@ class CircuitClient(CircuitHandler):
                 wait = 0.0 if self._own_key < node else YIELD_SECONDS
                 self.named_nodes.pop(node, None)  # to stand last
                 self.named_nodes[node] = NamedNode(port.peer, topic, now + wait)
-        for oldest in list(islice(self.named_nodes, max(0, len(self.named_nodes) - NODES_MET_MAX))):
-            del self.named_nodes[oldest]
+        while len(self.named_nodes) > NODES_MET_MAX:  # no relay has what others named forgotten
+            [(relay, _)] = Counter(one.relay for one in self.named_nodes.values()).most_common(1)
+            del self.named_nodes[next(key for key, one in self.named_nodes.items() if one.relay == relay)]
         self._changed()
 
     def lost(self, port: CircuitPort) -> None:

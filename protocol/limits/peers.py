@@ -381,7 +381,7 @@ TOPICS_OF_SUBNET_NAMED_MAX: Final = 256
 """Topics on which a relay names strangers of one subnet within these seconds: as many as one asks for at once. It remembers
 CIRCUIT_ACCOUNTS_MAX of all subnets, so one or a few cannot have it forget how often they were named."""
 NODES_MET_MAX: Final = 256
-"""Nodes that relays have named which a node remembers, the latest: 50 KB."""
+"""Nodes that relays have named which a node remembers, the latest of each: 50 KB."""
 CIRCUIT_PEERS_WANTED: Final = 2
 """Peers of one repo up to which circuits to nodes that a relay has named are asked for: enough for files. Commits come by
 the relay anyway, and each further peer would bring them once more."""

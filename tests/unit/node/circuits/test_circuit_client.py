@@ -20,7 +20,7 @@ from protocol.limits.peers import (
     WIDE_CIRCUITS_OF_NODE_MAX,
 )
 from protocol.session.messages import CircuitClose, CircuitData, CircuitOpen, Message
-from tests.support.circuits import Recorder, Star, key_of, seed_of
+from tests.support.circuits import Recorder, Side, Star, Wire, key_of, seed_of
 from tests.support.machine import fail_after
 
 
@@ -244,6 +244,19 @@ async def test_the_latest_named_nodes_are_remembered_and_all_go_with_the_relay()
     assert client.relays_to(nodes[0]) == [star.relay_key]
     star.sides["alice"][0].cut()
     assert client.named_nodes == {}
+
+
+async def test_no_relay_has_what_another_named_forgotten() -> None:
+    client = Star().add_client("alice")
+    topic = TopicKey(b"t" * 32)
+    flooding, other = (
+        Side(Wire(), key_of(name), client, is_dialer=True).port for name in ("flooding", "other")
+    )
+    client.nodes_learned(other, topic, (key_of("bob"),))
+    for number in range(2 * NODES_MET_MAX):
+        client.nodes_learned(flooding, topic, (PeerId(number.to_bytes(32, "big")),))
+    assert len(client.named_nodes) == NODES_MET_MAX
+    assert client.relays_to(key_of("bob")) == [key_of("other")]
 
 
 async def test_where_much_has_come_more_is_held_on_so_many_circuits() -> None:
