@@ -40,8 +40,6 @@ class _Kept:
     body: Offer | None
     answers: list[Operation] = field(default_factory=list)
     withdrawals: list[tuple[tuple[int, CommitId], Operation]] = field(default_factory=list)  # a heap
-    is_accepted: bool = False  # by an admin, whose right may be gone
-    is_latest: bool = True
 
 
 class OfferStatements:
@@ -49,20 +47,20 @@ class OfferStatements:
 
     def __init__(self) -> None:
         self._kept: dict[CommitId, _Kept] = {}
-        self._of_author: dict[UserId, list[tuple[int, CommitId]]] = {}  # heaps of places
+        self._latest: dict[UserId, list[tuple[int, CommitId]]] = {}  # by author: heaps of places
+        self._accepted: dict[CommitId, None] = {}  # by admins, whose right may be gone
 
     def add(self, operation: Operation, body: Offer, operations: Operations) -> None:
         """Consider an offer that was added to `operations`, where it has no text and no link."""
         self._kept[operation.commit_id] = _Kept(operation, body)
-        places = self._of_author.setdefault(operation.author, [])
+        places = self._latest.setdefault(operation.author, [])
         place = operations.place(operation)
         if len(places) < OFFERS_OF_AUTHOR_MAX:
             heappush(places, place)
             return
-        gone = self._kept[heappushpop(places, place)[1]]
-        gone.is_latest = False
-        if not gone.is_accepted:
-            gone.body = None
+        _, gone = heappushpop(places, place)
+        if gone not in self._accepted:
+            self._kept[gone].body = None
 
     def add_answer(self, operation: Operation, operations: Operations) -> None:
         """Consider an answer that was added to `operations`."""
@@ -72,7 +70,8 @@ class OfferStatements:
             return
         if operation.author != offer.operation.author or operation.body.accepts:  # only an admin accepts
             offer.answers.append(operation)
-            offer.is_accepted |= operation.body.accepts
+            if operation.body.accepts:
+                self._accepted[offer.operation.commit_id] = None
         elif len(offer.withdrawals) < OFFER_WITHDRAWALS_MAX:
             heappush(offer.withdrawals, (operations.place(operation), operation))
         else:
@@ -84,17 +83,18 @@ class OfferStatements:
         return None if kept is None else kept.body
 
     def find(self, operations: Operations, now: Resolution, *, accepted: bool = False) -> list[FoundOffer]:
-        """Find all offers that count, or only those that are accepted, in canonical order: the same on all nodes."""
-        counting = [
-            _found(one, operations, now)
-            for one in self._kept.values()
-            if (one.is_accepted or (one.is_latest and not accepted)) and now.counts(one.operation)
-        ]
+        """Find all offers that count, or only those that are accepted, in canonical order: the same on all nodes.
+
+        Costs O(offers that are considered), however many were made.
+        """
+        latest = () if accepted else (one for places in self._latest.values() for _, one in places)
+        considered = (self._kept[one] for one in dict.fromkeys((*self._accepted, *latest)))
+        counting = [_found(one, operations, now) for one in considered if now.counts(one.operation)]
         return _in_order([one for one in counting if one.is_accepted or not accepted], operations)
 
     def find_answered(self, operations: Operations, now: Resolution) -> list[FoundOffer]:
         """Find offers that an admin ever accepted, in canonical order; one that does not count is not accepted now."""
-        answered = [_found(one, operations, now) for one in self._kept.values() if one.is_accepted]
+        answered = [_found(self._kept[one], operations, now) for one in self._accepted]
         return _in_order(
             [one if now.counts(one.operation) else replace(one, is_accepted=False) for one in answered],
             operations,
