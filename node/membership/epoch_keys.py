@@ -84,6 +84,10 @@ class KeyTaker:
             self._memories = {one: memory for one, memory in self._memories.items() if one in here}
         return self._memories.setdefault(repo.repo_id, ClaimMemory())
 
+    def forget(self, repo: Repo) -> None:
+        """Forget what was looked at of a repo that is deleted: followed again, it gives its keys again."""
+        self._memories.pop(repo.repo_id, None)
+
     def wait(self, repo: Repo, now: float) -> float | None:
         """Return the seconds until keys are taken again though nothing changes."""
         memory = self._memories.get(repo.repo_id)

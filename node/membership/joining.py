@@ -234,6 +234,7 @@ class Joiner:
             forget_repo(change.connection, repo.num)
             change.changed_repos.add(repo.repo_id)
             replica.forget_membership(repo.repo_id)
+        self._keys.forget(repo)
 
     async def _keep(self, repo: Repo, epoch: Epoch) -> Repo:
         try:

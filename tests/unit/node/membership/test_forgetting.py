@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import trio
 from sqlalchemy import Connection, func, select
 from trio.testing import MockClock
 
@@ -85,6 +86,28 @@ async def test_a_repo_is_deleted_whole_and_its_feed_goes_on_once_it_is_back(
         assert read_loss(tmp_path / "bob") is None
         with alice.replica.database.read() as connection:
             assert sum(feed.forks for feed in load_feeds(connection, alice.branch().num)) == 0
+
+
+@pytest.mark.slow
+async def test_a_repo_that_comes_back_to_a_daemon_that_runs_on_has_all_its_epochs(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, bob = nodes
+    with fail_after(300):
+        repo, _ = alice.create_repo()
+        link = alice.invite(repo, uses=2)
+        await bob.joiner.begin(link)
+        await together(alice, bob)
+        for _ in range(2):
+            alice.hub.announce(alice.author.start_epoch(alice.repo()))
+            await together(alice, bob)
+        held = {*bob.replica.tables.held_epochs(bob.repo().num)}
+        assert len(held) == 3
+        await bob.joiner.forget(bob.repo())
+        await bob.joiner.begin(link)
+        async with connected(bob, alice):
+            while {*bob.replica.tables.held_epochs(bob.repo().num)} != held:
+                await trio.sleep(1)
 
 
 def test_a_deletion_is_remembered_beside_a_loss(nodes: list[Node], tmp_path: Path) -> None:
