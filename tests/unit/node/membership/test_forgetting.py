@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import trio
 from sqlalchemy import Connection, func, select
 from trio.testing import MockClock
 
@@ -100,14 +99,14 @@ async def test_a_repo_that_comes_back_to_a_daemon_that_runs_on_has_all_its_epoch
         await together(alice, bob)
         for _ in range(2):
             alice.hub.announce(alice.author.start_epoch(alice.repo()))
+            alice.write(alice.branch(), "in a new epoch")
             await together(alice, bob)
         held = {*bob.replica.tables.held_epochs(bob.repo().num)}
         assert len(held) == 3
         await bob.joiner.forget(bob.repo())
         await bob.joiner.begin(link)
-        async with connected(bob, alice):
-            while {*bob.replica.tables.held_epochs(bob.repo().num)} != held:
-                await trio.sleep(1)
+        await together(alice, bob)
+        assert {*bob.replica.tables.held_epochs(bob.repo().num)} == held
 
 
 def test_a_deletion_is_remembered_beside_a_loss(nodes: list[Node], tmp_path: Path) -> None:
