@@ -5,8 +5,9 @@ that is computed when it is asked, from the epochs that open the one asked about
 comes of one member costs the same however many members and epochs there are.
 """
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from verifier.operations import bit_numbers
 
@@ -98,53 +99,86 @@ class PossibleHolders:
         return self._writers[num]
 
 
+@dataclass(slots=True)
+class _Boxes:
+    """Users who have boxes of an epoch in another: of its key, of its writers' secret, and of its key by a hand-over."""
+
+    members: int = 0
+    writers: int = 0
+    handed: int = 0
+
+    def add(self, members: int, writers: int, *, is_hand: bool) -> None:
+        """Note more boxes."""
+        self.members |= members
+        self.writers |= writers
+        self.handed |= members if is_hand else 0
+
+    def remove(self, user: int) -> None:
+        """Forget the boxes of a user."""
+        self.members &= ~user
+        self.writers &= ~user
+        self.handed &= ~user
+
+
+class _PrekeyBox(NamedTuple):
+    """A box that goes to a prekey."""
+
+    prekey: int  # the number of what states it
+    num: int
+    place: int
+    has_writers: bool
+    is_hand: bool
+
+
 class SureHolders:
-    """Users who surely hold an epoch, and its writers' secret. Once held, an epoch stays so."""
+    """Users who surely hold an epoch, and its writers' secret. Once held, an epoch stays so while its box counts."""
 
     def __init__(self, reach: EpochReach) -> None:
         self._reach: Final = reach
         self._own: list[int] = []
         """By epoch: who holds it without another that opens it. Some may hold it so, too."""
-        self._unread: dict[int, dict[int, int]] = {}
-        """By epoch that they do not hold: who has a box there, of which other epoch."""
-        self._told: dict[int, dict[int, int]] = {}
-        """By epoch: who was handed it, by the epoch in which."""
-        self._latest: dict[int, int] = {}
-        """By epoch: the latest of its init's past. Who was handed it in all of these can read one of them."""
-        self._boxes: list[tuple[int, int]] = []
-        """By epoch: who has a writers' box in its init, and the epoch in which that is published."""
-        self._handed: dict[int, dict[int, int]] = {}
-        """By epoch: who was handed its writers' secret, by the epoch in which."""
+        self._authors: list[int] = []
+        """By epoch: who started it, or has written in it."""
         self._wrote: list[int] = []
         """By epoch: who has written on its writers' topic, or started it."""
+        self._boxes: list[dict[int, _Boxes]] = []
+        """By epoch, and by the epoch in which they are published: whose boxes count."""
+        self._lasting: list[dict[int, _Boxes]] = []
+        """Of these, the boxes that go to no prekey."""
+        self._to_prekeys: dict[int, list[_PrekeyBox]] = {}
+        """The others, by user."""
+        self._unread: dict[int, dict[int, int]] = {}
+        """By epoch that they do not hold: who has a box there, of which other epoch."""
+        self._latest: dict[int, list[int]] = {}
+        """By epoch: the latest of its init's past. Who was handed it in all of these can read one of them."""
 
     def start(self, num: int, author: int) -> None:
         """Add an epoch."""
         self._own.append(0)
+        self._authors.append(author)
         self._wrote.append(author)
-        self._boxes.append((0, num))
+        self._boxes.append({})
+        self._lasting.append({})
         self._gain(author, num)
 
-    def seal(self, num: int, published_in: int, latest: int, members: int, writers: int) -> None:
-        """Note the boxes of an epoch's init, and the latest epochs of its past."""
-        self._latest[num] = latest
-        self._boxes[num] = writers, published_in
-        self._read(members, num, published_in)
+    def seal(
+        self, num: int, place: int, latest: int, members: int, writers: int, prekeys: Mapping[int, int]
+    ) -> None:
+        """Note the boxes of an epoch's init, the epoch in which it is published, and the latest epochs of its past.
 
-    def hand(self, num: int, published_in: int, users: int, writers: int) -> None:
+        `prekeys` are the numbers of the prekeys that boxes go to, by user.
+        """
+        self._latest[num] = bit_numbers(latest)
+        self._seal(num, place, members, writers, prekeys, is_hand=False)
+
+    def hand(self, num: int, place: int, members: int, writers: int, prekeys: Mapping[int, int]) -> None:
         """Note who is handed an epoch, and who its writers' secret. Costs O(EPOCHS_TOLD_IN_MAX)."""
-        handed = self._handed.setdefault(num, {})
-        handed[published_in] = handed.get(published_in, 0) | writers
-        self._read(users, num, published_in)
-        told = self._told.setdefault(num, {})
-        told[published_in] = told.get(published_in, 0) | users
-        if latest := bit_numbers(self._latest.get(num, 0)):
-            for other in latest:
-                users &= told.get(other, 0)
-            self._gain(users, num)
+        self._seal(num, place, members, writers, prekeys, is_hand=True)
+        self._gain(self._told(num, members), num)
 
     def write(self, num: int, author: int, *, by_writer: bool) -> None:
         """Note who has written in an epoch."""
+        self._authors[num] |= author
         if by_writer:
             self._wrote[num] |= author
         self._gain(author, num)
@@ -154,28 +188,81 @@ class SureHolders:
         for place in list(self._unread):
             self._gain_all(self._open_boxes(place, self.of(place)))
 
+    def forget(self, user: int, prekeys: Collection[int]) -> None:
+        """Let boxes for some prekeys of a user count no more. Costs O(boxes for the user's prekeys).
+
+        Where the user has not written in what opens their epochs: O(epochs, and their hand-overs).
+        """
+        boxes = self._to_prekeys.get(user, [])
+        gone = [box for box in boxes if box.prekey in prekeys]
+        if not gone:
+            return
+        left = self._to_prekeys[user] = [box for box in boxes if box.prekey not in prekeys]
+        for num, place in {(box.num, box.place) for box in gone}:  # each by itself
+            counting, lasting = self._boxes[num][place], self._lasting[num].get(place, _Boxes())
+            counting.remove(user)
+            counting.add(lasting.members & user, lasting.writers & user, is_hand=False)
+            counting.handed |= lasting.handed & user
+            for box in left:
+                if (box.num, box.place) == (num, place):
+                    counting.add(user, user if box.has_writers else 0, is_hand=box.is_hand)
+        if not all(self._reach.union(self._authors, box.num) & user for box in gone):
+            self._count_again(user)
+
     def of(self, num: int) -> int:
         """Return who holds an epoch. Costs O(epochs that open it)."""
         return self._reach.union(self._own, num)
 
     def of_writers(self, num: int) -> int:
         """Return who holds the writers' secret of an epoch. Costs O(epochs in which it was handed over)."""
-        boxed, published_in = self._boxes[num]
-        found = self._wrote[num] | (boxed & self.of(published_in) if boxed else 0)
-        for place, users in self._handed.get(num, {}).items():
-            if users & ~found:
-                found |= users & self.of(place)
+        found = self._wrote[num]
+        for place, boxes in self._boxes[num].items():
+            if boxes.writers & ~found:
+                found |= boxes.writers & self.of(place)
         return found
 
     def held_by(self, user: int) -> int:
         """Return the epochs that a user holds. Costs O(epochs)."""
         return self._reach.held_with(self._own, user)
 
-    def _read(self, users: int, num: int, published_in: int) -> None:
-        """Note the boxes of an epoch in another: who holds that one can read them, now or once it does."""
-        boxes = self._unread.setdefault(published_in, {})
-        boxes[num] = boxes.get(num, 0) | users
-        self._gain_all(self._open_boxes(published_in, self.of(published_in)))
+    def _seal(
+        self, num: int, place: int, members: int, writers: int, prekeys: Mapping[int, int], *, is_hand: bool
+    ) -> None:
+        lasting = ~sum(prekeys)
+        self._boxes[num].setdefault(place, _Boxes()).add(members, writers, is_hand=is_hand)
+        if members & lasting:
+            boxes = self._lasting[num].setdefault(place, _Boxes())
+            boxes.add(members & lasting, writers & lasting, is_hand=is_hand)
+        for user, prekey in prekeys.items():
+            box = _PrekeyBox(prekey, num, place, bool(writers & user), is_hand)
+            self._to_prekeys.setdefault(user, []).append(box)
+        unread = self._unread.setdefault(place, {})
+        unread[num] = unread.get(num, 0) | members
+        self._gain_all(self._open_boxes(place, self.of(place)))
+
+    def _told(self, num: int, users: int) -> int:
+        """Return who of these was handed an epoch in each of the latest of its init's past."""
+        latest, boxes = self._latest.get(num), self._boxes[num]
+        if not latest:
+            return 0
+        for place in latest:
+            users &= boxes[place].handed if place in boxes else 0
+        return users
+
+    def _count_again(self, user: int) -> None:
+        """Find what a user holds from the beginning."""
+        for unread in self._unread.values():
+            for num in unread:
+                unread[num] &= ~user
+        ahead = []
+        for num, by_place in enumerate(self._boxes):
+            self._own[num] &= ~user
+            ahead.append((num, self._authors[num] & user | self._told(num, user)))
+            for place, boxes in by_place.items():
+                if boxes.members & user:
+                    unread = self._unread.setdefault(place, {})
+                    unread[num] = unread.get(num, 0) | user
+        self._gain_all(ahead)
 
     def _gain(self, users: int, num: int) -> None:
         self._gain_all([(num, users)])

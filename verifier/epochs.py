@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from protocol.formats.body import Grant, Invite, Join, Permission, Remove, RepoInit, Revoke
-from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, HandedBox
+from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, HandedBox, Prekey
 from protocol.ids import CommitId, EpochId, UserId
 from protocol.limits.formats import EPOCH_BOX_COUNT_MAX
 from verifier.epoch_holders import EpochReach, PossibleHolders, SureHolders
@@ -77,6 +77,11 @@ class Epochs:
         """By epoch: removals before its start that are not in its past."""
         self._unknown: dict[EpochId, tuple[int, list[Operation]]] = {}
         """By epoch: of how many prekeys it was looked, and those that its past has not."""
+        self._prekey_users = 0
+        self._unused: list[Operation] = []
+        """What states prekeys, and is in no init's past."""
+        self._gone: dict[UserId, set[int]] = {}
+        """By user: numbers of what states prekeys that others follow which are in an init's past."""
         self._possible = PossibleHolders(self._reach)
         self._sure = SureHolders(self._reach)
 
@@ -91,6 +96,9 @@ class Epochs:
         if isinstance(body, RepoInit | EpochInit):
             self._operations.epoch_pasts.append(here)
             here |= 1 << self._start(operation, author)
+        elif isinstance(body, Prekey):
+            self._prekey_users |= author
+            self._unused.append(operation)
         elif isinstance(body, EpochOpen):
             self._open(self._nums[operation.epoch], operation, self._mask(one.epoch for one in body.epochs))
         if len(acks) == 1 and not isinstance(body, EpochInit | EpochOpen):
@@ -100,10 +108,11 @@ class Epochs:
         if published_in is not None:  # else it is the init of the repo
             self._note_holders(operation, author, published_in)
             if operation.start is not None:
-                start, num = operation.start, self._nums[operation.started_epoch]
-                self._sure.seal(
-                    num, published_in, self._latest(before), start.members.bits, start.writers.bits
-                )
+                num, latest = self._nums[operation.started_epoch], self._latest(before)
+                members, prekeys = self._counting(operation, operation.start.members.bits)
+                writers = operation.start.writers.bits & members
+                self._sure.seal(num, published_in, latest, members, writers, prekeys)
+                self._note_used(operation)
 
     def _start(self, operation: Operation, author: int) -> int:
         start = operation.start
@@ -134,7 +143,43 @@ class Epochs:
             writers = bits(item.user for item in body.boxes if item.writers_box is not None)
             self._possible.add(handed, users)
             self._possible.add_writers(handed, writers)
-            self._sure.hand(handed, num, users, writers)
+            users, prekeys = self._counting(operation, users)
+            self._sure.hand(handed, num, users, writers & users, prekeys)
+
+    def _counting(self, operation: Operation, members: int) -> tuple[int, dict[int, int]]:
+        """Return those of members whose boxes in an operation count, and the numbers of the prekeys that they go to (E10).
+
+        Costs O(members who have stated prekeys).
+        """
+        operations, prekeys = self._operations, dict[int, int]()
+        for user in operations.numbers.users(members & self._prekey_users):
+            stated = operations.newest_prekey(user, lambda one: operations.precedes(one, operation))
+            bit = operations.numbers.bit(user)
+            if stated is not None and stated.num in self._gone.get(user, ()):
+                members &= ~bit
+            elif stated is not None:
+                prekeys[bit] = stated.num
+        return members, prekeys
+
+    def _note_used(self, init: Operation) -> None:
+        """Let boxes count no more that are for earlier prekeys than an init knows: their owners may have forgotten these.
+
+        Costs O(prekeys that no other init knows, and those of their users).
+        """
+        operations = self._operations
+        used = [one for one in self._unused if operations.precedes(one, init)]
+        if not used:
+            return
+        self._unused = [one for one in self._unused if not operations.precedes(one, init)]
+        for one in used:
+            gone = self._gone.setdefault(one.author, set())
+            earlier = {
+                other.num
+                for other in operations.prekeys_of(one.author)
+                if other.num not in gone and operations.precedes(other, one)
+            }
+            gone |= earlier
+            self._sure.forget(operations.numbers.bit(one.author), earlier)
 
     def describe_start(self, plan: EpochPlan, gives: Collection[EpochId]) -> EpochStart:
         """Return what an init states that has boxes as planned, and opens some epochs of its past."""
@@ -431,6 +476,10 @@ class Epochs:
     def sure_holders(self, epoch: EpochId) -> int:
         """Return the set of who surely holds an epoch, by all that is here (`UserNumbers`). Costs O(1)."""
         return self._sure.of(self._nums[epoch])
+
+    def is_handed(self, hand: Operation, user: UserId) -> bool:
+        """Return True if a box of a user in a hand-over counts."""
+        return bool(self._counting(hand, self._operations.numbers.bit(user))[0])
 
     def find_held(self, user: UserId) -> list[Operation]:
         """Return the epochs that a user surely holds, by all that is here: the latest in canonical order first."""

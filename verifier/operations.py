@@ -4,7 +4,7 @@ An index and nothing more: `rights` decides which operations count, `membership`
 """
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeVar
@@ -423,9 +423,15 @@ class Operations:
         """Return what states prekeys of this user."""
         return self._prekeys_of.get(user, ())
 
-    def prekeys_beside(self, prekey: Operation) -> Sequence[Operation]:
-        """Return the statements of the same user that were added before one and are not in its past: nearly always none."""
-        return self._prekeys_beside[prekey.commit_id]
+    def newest_prekey(self, user: UserId, is_here: Callable[[Operation], bool]) -> Operation | None:
+        """Return what states the prekey of a user, of the statements that are here: the one that follows all the others.
+
+        Of several beside one another none is. Costs O(the user's prekeys that are not here, and those beside the newest).
+        """
+        newest = next((one for one in reversed(self.prekeys_of(user)) if is_here(one)), None)
+        if newest is None or any(map(is_here, self._prekeys_beside[newest.commit_id])):
+            return None
+        return newest
 
     def linked_branches(self) -> Iterable[BranchId]:
         """Return the branches that are followed by themselves by somebody: those that a branch link was stated for."""

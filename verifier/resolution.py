@@ -204,13 +204,10 @@ class Resolution:
     def prekey_of(self, user: UserId) -> AgreementKey | None:
         """Return the prekey to which boxes of a user go; None where they go to the user's own key.
 
-        It is the one that follows all others of the user: of several beside one another none is. Costs O(the user's prekeys
-        that are not in this set, and those beside the newest).
+        Costs as `Operations.newest_prekey`.
         """
-        newest = next(
-            (one for one in reversed(self._operations.prekeys_of(user)) if self.is_within(one)), None
-        )
-        if newest is None or any(map(self.is_within, self._operations.prekeys_beside(newest))):
+        newest = self._operations.newest_prekey(user, self.is_within)
+        if newest is None:
             return None
         assert isinstance(newest.body, Prekey), "a prekey is stated by such a body"
         return newest.body.key

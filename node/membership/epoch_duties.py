@@ -204,6 +204,7 @@ class EpochDuties:
             if isinstance(one.body, EpochHand)
             for item in one.body.boxes
             if item.user == user and (item.writers_box is not None or not needs_secret)
+            if membership.epochs.is_handed(one, user)
         }
         return [here[one.started_epoch] for one in places if one.started_epoch not in told]
 

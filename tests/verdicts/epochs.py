@@ -90,6 +90,31 @@ def may_hold_writers(view, epoch):
     return frozenset(users)
 
 
+def prekey_statement(stated, past):
+    """Of statements, the one that all the others precede, or None."""
+    for one in stated:
+        if all(other.id in past[one.id] for other in stated if other.id != one.id):
+            return one
+    return None
+
+
+def prekey(view, user):
+    """The prekey of a member: the one that all its others precede. None: the form of its own key."""
+    one = prekey_statement([op for op in view.all("prekey1") if op.author == user], view.graph.past)
+    return None if one is None else one.body.key
+
+
+def is_gone(view, op, user):
+    """Whether a box of a user in an op is for a prekey that another of the user's follows, which an init's past has."""
+    past = view.graph.past
+    stated = [one for one in view.all("prekey1") if one.author == user]
+    used = prekey_statement([one for one in stated if one.id in past[op.id]], past)
+    return used is not None and any(
+        used.id in past[later.id] and any(later.id in past[init.id] for init in epochs(view))
+        for later in stated
+    )
+
+
 @remembered
 def surely(view):
     """Who surely holds which epoch: pairs of epoch and user."""
@@ -97,7 +122,12 @@ def surely(view):
     for one in epochs(view):
         held.add((one.id, one.author))
         held.update((one.id, op.author) for op in published(view, one.id))
-        handed = {(entry[0], op.epoch) for op in hand_overs(view, one.id) for entry in op.body.boxes}
+        handed = {
+            (entry[0], op.epoch)
+            for op in hand_overs(view, one.id)
+            for entry in op.body.boxes
+            if not is_gone(view, op, entry[0])
+        }
         before = sorted((op.rank, op.id) for op in epochs(view) if op.id in view.graph.past[one.id])[-LATEST:]
         users = {user for user, _ in handed}
         held.update(
@@ -107,9 +137,13 @@ def surely(view):
     while size != len(held):
         size = len(held)
         for one in epochs(view):
-            held.update((one.id, user) for user in boxed(view, one.id)[0] if (one.epoch, user) in held)
+            for user in boxed(view, one.id)[0]:
+                if (one.epoch, user) in held and not is_gone(view, one, user):
+                    held.add((one.id, user))
             for op in hand_overs(view, one.id):
-                held.update((one.id, entry[0]) for entry in op.body.boxes if (op.epoch, entry[0]) in held)
+                for user in (entry[0] for entry in op.body.boxes):
+                    if (op.epoch, user) in held and not is_gone(view, op, user):
+                        held.add((one.id, user))
         for epoch, user in list(held):
             held.update((other, user) for other in opens(view, epoch))
     return frozenset(held)
@@ -164,15 +198,6 @@ def held_by_members(view, epoch):
 def written_by_writers(view, epoch):
     """The fourth: all who may hold its writers' secret may write."""
     return all(permission(view, user) >= WRITE for user in may_hold_writers(view, epoch))
-
-
-def prekey(view, user):
-    """The prekey of a member: the one that all its others precede. None: the form of its own key."""
-    stated = [op for op in view.all("prekey1") if op.author == user]
-    for one in stated:
-        if all(other.id in view.graph.past[one.id] for other in stated if other.id != one.id):
-            return one.body.key
-    return None
 
 
 def knows_prekeys(view, epoch):

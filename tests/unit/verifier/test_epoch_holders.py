@@ -14,8 +14,17 @@ class Reference:
         self.opens: list[set[int]] = []
         self.latest: dict[int, set[int]] = {}
         self.has: set[tuple[int, int]] = set()  # user, epoch
-        self.boxes: set[tuple[int, int, int]] = set()  # user, epoch, in which
-        self.told: set[tuple[int, int, int]] = set()
+        self.boxes: set[tuple[int, int, int, int]] = set()  # user, epoch, in which, for which prekey
+        self.told: set[tuple[int, int, int, int]] = set()
+
+    def box(self, user: int, epoch: int, place: int, prekey: int, *, is_hand: bool) -> None:
+        self.boxes.add((user, epoch, place, prekey))
+        if is_hand:
+            self.told.add((user, epoch, place, prekey))
+
+    def forget(self, user: int, prekey: int) -> None:
+        for kept in (self.boxes, self.told):
+            kept -= {one for one in kept if (one[0], one[3]) == (user, prekey)}
 
     def opened_by(self, epoch: int) -> set[int]:
         found, ahead = {epoch}, [epoch]
@@ -27,21 +36,20 @@ class Reference:
 
     def held(self) -> set[tuple[int, int]]:
         found: set[tuple[int, int]] = set()
-        more = set(self.has)
+        more, told = set(self.has), {one[:3] for one in self.told}
         more |= {
             (user, epoch)
-            for user, epoch, _ in self.told
-            if (latest := self.latest.get(epoch))
-            and all((user, epoch, place) in self.told for place in latest)
+            for user, epoch, _ in told
+            if (latest := self.latest.get(epoch)) and all((user, epoch, place) in told for place in latest)
         }
         while more - found:
             found |= more
             more = {(user, opened) for user, epoch in found for opened in self.opened_by(epoch)}
-            more |= {(user, epoch) for user, epoch, place in self.boxes if (user, place) in found}
+            more |= {(user, epoch) for user, epoch, place, _ in self.boxes if (user, place) in found}
         return found
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(120))
 def test_random_epochs_are_held_as_the_reference_says(seed: int) -> None:
     rng = Random(seed)
     reach, reference = EpochReach(), Reference()
@@ -60,23 +68,30 @@ def test_random_epochs_are_held_as_the_reference_says(seed: int) -> None:
         known = range(len(reference.opens))
         author, place, some = rng.choice(users), rng.choice(known), set(rng.sample(users, rng.randint(0, 4)))
         bits = sum(1 << user for user in some)
-        kind = rng.choice(("start", "start", "hand", "hand", "open", "write"))
+        kind = rng.choice(("start", "start", "hand", "hand", "open", "write", "forget"))
+        to_prekeys = {user: rng.randrange(1, 4) for user in some if rng.random() < 0.6}
+        prekeys = {1 << user: prekey for user, prekey in to_prekeys.items()}
         if kind == "start" and len(known) < 12:
             given = set(rng.sample(known, rng.randint(0, min(3, len(known)))))
             num, latest = start(given, author), set(rng.sample(known, rng.randint(1, min(2, len(known)))))
             reference.latest[num] = latest
-            reference.boxes |= {(user, num, place) for user in some}
-            sure.seal(num, place, sum(1 << one for one in latest), bits, 0)
+            for user in some:
+                reference.box(user, num, place, to_prekeys.get(user, 0), is_hand=False)
+            sure.seal(num, place, sum(1 << one for one in latest), bits, 0, prekeys)
         elif kind == "hand":
             handed = rng.choice(known)
-            reference.boxes |= {(user, handed, place) for user in some}
-            reference.told |= {(user, handed, place) for user in some}
-            sure.hand(handed, place, bits, 0)
+            for user in some:
+                reference.box(user, handed, place, to_prekeys.get(user, 0), is_hand=True)
+            sure.hand(handed, place, bits, 0, prekeys)
         elif kind == "open":
             opened = rng.choice(known)
             reference.opens[place].add(opened)
             reach.open(place, 1 << opened)
             sure.open()
+        elif kind == "forget":
+            prekey = rng.randrange(1, 4)
+            reference.forget(author, prekey)
+            sure.forget(1 << author, {prekey})
         else:
             reference.has.add((author, place))
             sure.write(place, 1 << author, by_writer=False)
@@ -98,7 +113,7 @@ def test_a_chain_of_unread_boxes_may_be_longer_than_the_stack() -> None:
     for _ in range(1100):
         num = reach.start(0)  # which opens nothing, so that each box is read for itself
         sure.start(num, 1)
-        sure.seal(num, num - 1, 1 << num - 1, 1 | 2, 0)
+        sure.seal(num, num - 1, 1 << num - 1, 1 | 2, 0, {})
     assert not sure.of(num) & 2
     sure.write(0, 2, by_writer=False)
     assert sure.of(num) & 2

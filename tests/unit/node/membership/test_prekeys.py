@@ -308,3 +308,33 @@ def test_a_prekey_of_who_is_excluded_gets_no_box(people: list[Person]) -> None:
     assert carol.holds(epoch)
     bob.hear(alice, carol)
     assert not bob.holds(epoch)
+
+
+def test_who_forgot_the_prekey_of_an_epoch_beside_is_handed_what_follows_it(people: list[Person]) -> None:
+    alice, bob, carol, dave = people
+    refresh(bob)
+    tell(bob, alice)
+    renew(alice, bob, carol, dave)
+    refresh(bob)
+    tell(bob, alice)
+    renew(alice, bob)
+    bob.prekeys.keep_up(bob.repo, IngestResult())
+    assert len(kept(bob)) == 1, "the first is gone, though carol still seals to it"
+    carol.remove(dave)
+    beside = renew(carol)
+    carol.hear(bob)
+    after = renew(carol)
+    bob.hear(carol, alice)
+    assert not bob.holds(beside)
+    assert not bob.holds(after), "it is told on topics that bob cannot follow"
+    epochs = carol.replica.membership(carol.repo.repo_id).epochs
+    assert not epochs.surely_holds(bob.user, after)
+    for now in range(0, 600, 60):
+        for one in (carol, alice, bob):
+            one.act(float(now))
+            settle(alice, bob, carol)
+    assert len({one.heads for one in (alice, bob, carol)}) == 1
+    assert all(one.holds(beside) and one.holds(after) for one in (alice, bob, carol))
+    carol.author.write(carol.root, Post("for members"))
+    settle(alice, bob, carol)
+    assert bob.heads == carol.heads
