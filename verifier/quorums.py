@@ -136,7 +136,7 @@ def authorise_checkpoint(
         )
     body = operations[proposal].body
     assert isinstance(body, ProposeCheckpoint), "looked for"
-    if body.branch != branch or sorted(body.commits) != sorted(acks):
+    if body.branch != branch or set(body.commits) != set(acks):
         raise CommitRefused("bad_checkpoint", "M13: not the heads that were proposed")
     if not before.are_met(demands):
         raise CommitRefused("needs_quorum", "M13: too few signers approved of this checkpoint")

@@ -6,6 +6,7 @@ from itertools import groupby
 from pathlib import Path
 
 from . import (  # noqa: F401  # importing a family registers its cases
+    family_apart,
     family_bodies,
     family_branches,
     family_checkpoints,

@@ -254,6 +254,9 @@ def test_a_checkpoint_is_what_was_proposed_and_approved(history: History) -> Non
             check(proposal_id, branch, heads, (commit_id(seen),))
 
     check(asked, BRANCH, HEADS[::-1], (commit_id(after),))
+    repeating = history.do("eve", ProposeCheckpoint(BRANCH, HEADS + HEADS))
+    approved = [history.do(signer, Approve(commit_id(repeating))) for signer in ("ben", "cat")]
+    check(commit_id(repeating), BRANCH, HEADS, (commit_id(approved[-1]),))
     refused("needs_quorum", asked, BRANCH, HEADS, before)
     refused("bad_checkpoint", asked, BRANCH, HEADS[:1], after)
     refused("bad_checkpoint", asked, BranchId(b"o" * 32), HEADS, after)
