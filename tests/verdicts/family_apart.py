@@ -1,6 +1,43 @@
 """Named histories that tell apart two readings of one sentence, where no other history does."""
 
-from .cases import case
+from .cases import add, case
+from .codec import encode
+
+# Commits of other versions.
+
+
+def tagged(s, plain, expect):
+    """A commit's plaintext, which is unread or refused; the next commit does not ack it."""
+    top = s.heads()
+    s.note("ann", plain=plain, expect="left out")
+    s.expected[list(s.blocks)[-1]] = expect
+    s.note("ann", acks=top)
+
+
+for tag in ("commit1", "commit0", "commit02", "commit9999"):
+    add(f"a commit of the version {tag}", ["section 6"], tagged, plain=encode([tag, 1]), expect="pending")
+for tag in (
+    "commit",
+    "commit99999",
+    "commit" + "9" * 26,
+    "commitx",
+    "Commit3",
+    "block2",
+    "commit\N{ARABIC-INDIC DIGIT THREE}",
+):
+    add(f"a commit of the version {tag}", ["section 6"], tagged, plain=encode([tag, 1]), expect="bad_commit")
+NEWER = {
+    "alone": (b"\x91\xa7commit3", "pending"),
+    "whose array is cut": (b"\x9f\xa7commit3", "pending"),
+    "with rubbish behind": (b"\x91\xa7commit3\xc1\xff", "pending"),
+    "of 70,000 bytes": (encode(["commit3", bytes(70_000)]), "pending"),
+    "behind a long header": (b"\xdc\x00\x01\xa7commit3", "bad_commit"),
+    "whose tag has a long header": (b"\x91\xd9\x07commit3", "bad_commit"),
+    "whose array is empty": (b"\x90\xa7commit3", "bad_commit"),
+    "whose tag is cut": (b"\x91\xa7commit", "bad_commit"),
+}
+for title, (plain, expect) in NEWER.items():
+    add(f"a commit of a newer version {title}", ["section 6"], tagged, plain=plain, expect=expect)
 
 # Checkpoints.
 

@@ -101,7 +101,7 @@ _CONTENT = fields(
     fields(identity, identity),
     listed(raw(0, 32), 0, 128),
 )
-_VERSION = re.compile(r"commit[0-9]+\Z")
+_VERSION = re.compile(r"commit[0-9]{1,4}\Z")
 
 
 class Commit:
@@ -122,13 +122,12 @@ class Commit:
         self.acks = block.acks
         self.rank = block.rank
         self.mark = block.mark
+        tag = bodies.tag_of(plain)
+        if tag != "commit2":
+            raise Refused("unknown_version" if _VERSION.match(tag) else "bad_shape")
         if len(plain) > 64 * 1024:
             raise Refused("too_large")
         value = decode(plain)
-        if type(value) is not list or not value or type(value[0]) is not str:
-            raise Refused("bad_shape")
-        if value[0] != "commit2":
-            raise Refused("unknown_version" if _VERSION.match(value[0]) else "bad_shape")
         if block.children:
             raise Refused("bad_tree")
         fields(_LINKS, _CONTENT, raw(64))(value[1:])

@@ -162,7 +162,7 @@ export function isOtherVersion(plaintext) {
   // Only the tag is read: of what follows nothing is known.
   try {
     const tag = readTag(plaintext);
-    return tag !== 'commit2' && /^commit[0-9]+$/.test(tag);
+    return tag !== 'commit2' && /^commit[0-9]{1,4}$/.test(tag);
   } catch {
     return false;
   }
