@@ -177,8 +177,8 @@ def _types() -> str:
     lines.append("  writer(branch: string, options?: RequestOptions): PostWriter;")
     lines.append(_comment("JSON documents of a branch that have such a name and meet a filter.", "  "))
     lines.append(
-        "  documents(branch: string, query?: { prefix?: string; where?: object; sort?: string | string[]; limit?: number }): "
-        "JsonDocuments;"
+        "  documents(branch: string, query?: { prefix?: string; where?: object; sort?: string | string[]; "
+        "limit?: number }): JsonDocuments;"
     )
     for subject, endpoints in SUBJECTS.items():
         lines.append(f"  // {subject}")
