@@ -12,7 +12,7 @@ from sqlalchemy import select
 
 from node.runtime.errors import ServiceError
 from protocol.formats.body import Permission
-from protocol.ids import CommitId, TopicKey
+from protocol.ids import CommitId, EpochId, TopicKey
 from storage.commits.pending import count_pending
 from storage.schema.schema import commits
 from tests.promise import actions, checks, hostile, judging, orders
@@ -27,7 +27,7 @@ _CLAIM_ROUNDS: Final = 6
 _LONG: Final = 900.0
 """Seconds beyond the delays of all duties."""
 
-State = tuple[set[CommitId], int, set[TopicKey], set[TopicKey]]
+State = tuple[set[CommitId], int, set[TopicKey], set[tuple[TopicKey, EpochId]]]
 
 
 async def heal_and_check(world: World) -> int:
@@ -96,16 +96,15 @@ async def gather(world: World, *, each: bool) -> None:
 
 
 def _state_of(person: Person) -> State:
-    """What a node has accepted, how much waits there, and which topics it follows, claimed ones last."""
+    """What a node has accepted, how much waits there, and which topics it follows; those of claims last, by epochs."""
     replica = person.replica
-    claimed = {
-        name
-        for name, topic in replica.by_topic.items()
-        if (of := (*topic.epochs, *topic.writers_of)) and all(one.claimed_by is not None for one in of)
-    }
+    of = {name: (*topic.epochs, *topic.writers_of) for name, topic in replica.by_topic.items()}
+    # Also of a topic that it follows anyway: what an adversary gives there may be placed now (`hostile`).
+    claimed = {(name, one.epoch_id) for name in of for one in of[name] if one.claimed_by is not None}
+    settled = {name for name in of if not of[name] or any(one.claimed_by is None for one in of[name])}
     with replica.database.read() as connection:
         accepted = set(connection.execute(select(commits.c.commit_id)).scalars())
-        return accepted, count_pending(connection), set(replica.by_topic) - claimed, claimed
+        return accepted, count_pending(connection), settled, claimed
 
 
 def _known(states: Sequence[State]) -> list[object]:

@@ -112,13 +112,17 @@ async def _give(world: World, giver: Person, taker: Person) -> None:
     if not taker.has_repo:
         return
     forging = find_forge(world, giver)
-    done = world.taken.setdefault((giver.name, taker.name), set())
+    done = world.taken.setdefault((giver.name, taker.name), {})
     batches: dict[TopicKey, list[bytes]] = {}
     for number, item in enumerate(forging.given):
-        if number in done or item.topic not in taker.replica.by_topic:
+        topic = taker.replica.by_topic.get(item.topic)
+        if topic is None or item.audience not in (None, taker.name, giver.name):
             continue
-        if item.audience in (None, taker.name, giver.name):
-            done.add(number)
+        # A node drops what it cannot place, and forgets what waits on the topic of a claim whose turn is over. Who sent it
+        # finds that it is lacking; it can be placed once the topic is of more epochs, or is followed again.
+        opens = topic.num, tuple(one.epoch_id for one in (*topic.epochs, *topic.writers_of))
+        if done.get(number) != opens:
+            done[number] = opens
             batches.setdefault(item.topic, []).append(item.encoded)
     for key, items in batches.items():
         topic = taker.replica.by_topic.get(key)

@@ -114,8 +114,8 @@ class World:
     """By adversary: what it forges with (`forging.Forge`)."""
     forged_epochs: dict[str, list[Epoch]] = field(default_factory=dict)
     """By adversary: epochs that it forged, whether anybody accepts them or not."""
-    taken: dict[tuple[str, str], set[int]] = field(default_factory=dict)
-    """By adversary and taker: which of its forged publications were given."""
+    taken: dict[tuple[str, str], dict[int, tuple[int, tuple[EpochId, ...]]]] = field(default_factory=dict)
+    """By adversary and taker: which of its forged publications were given, and of which epochs the topic was then."""
     steps: list[Step] = field(default_factory=list)
     """Those that were taken."""
     log: list[str] = field(default_factory=list)

@@ -402,6 +402,27 @@ def test_a_flood_of_rejected_commits_pushes_out_no_members_key(
     assert claimed(bob, given) == given
 
 
+def test_what_names_an_epoch_that_is_said_to_have_the_topics_key_is_judged_when_it_comes_again(
+    people: list[Person],
+) -> None:
+    """Until then it is dropped, and what follows it waits; then both are rejected, as where the key came first."""
+    _, bob, carol = people
+    wrong, rank = refuse_one(bob, carol)
+    held = bob.epoch
+    false = Epoch(0, held.repo_num, held.repo_id, unknown(1).epoch, held.key)
+    bad_id, bad = carol.says(BranchRoot(), wrong, epoch=false, rank=rank)
+    absent = as_commit_id(b"a" * 32)
+    after = carol.says(BranchRoot(), bad_id, absent, rank=rank + 1)[1]
+    opening = carol.says(EpochOpen((GivenEpoch(false.epoch_id, false.key),)))[1]
+    assert bob.receive(bad, topic=false.topic).dropped == {"other_epoch": 1}
+    assert bob.receive(after).waiting == 1
+    bob.receive(opening)
+    assert bob.take()
+    assert [one.key for one in bob.claims(false.epoch_id)] == [held.key]
+    codes = [one.code for one in bob.receive(bad, topic=false.topic).rejected]
+    assert codes == ["rejected_cause", "rejected_cause"]
+
+
 @pytest.mark.parametrize("is_restarted", [True, False])
 def test_a_rejected_commit_of_a_claimed_epoch_gives_its_keys_again_when_that_has_another_turn(
     people: list[Person], monkeypatch: pytest.MonkeyPatch, *, is_restarted: bool
