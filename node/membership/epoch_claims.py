@@ -53,6 +53,8 @@ class ClaimMemory:
     """Accepted commits of which this user's box for writers was opened."""
     marks: dict[EpochId, Mark] = field(default_factory=dict)
     """Marks as inits state them that wait, or have waited."""
+    right: set[EpochId] = field(default_factory=set)
+    """Epochs of which a key was here that is no claim."""
     began: dict[tuple[EpochId, EpochKey], float] = field(default_factory=dict)
     """Since when a key is tried, in seconds of a clock that only goes forward."""
     givers: dict[tuple[EpochId, EpochKey], tuple[CommitId, ClaimKind]] = field(default_factory=dict)
@@ -75,6 +77,12 @@ class ClaimMemory:
                 del kept[one]
         while len(self.left_out) > REMEMBERED_MAX:
             self.looked_at.pop(self.left_out.popitem()[0], None)
+
+    def note_right(self, epochs: set[EpochId]) -> None:
+        """Note of which epochs a key is here that is no claim: a link may have brought it. Their inits may say more now."""
+        for epoch_id in epochs - self.right:
+            self.looked_at.pop(CommitId(epoch_id), None)
+        self.right = epochs
 
     def forget_looks(self) -> None:
         """Look at all commits again."""

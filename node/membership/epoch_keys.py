@@ -95,6 +95,8 @@ class KeyTaker:
 
     def _find_given(self, repo: Repo, memory: ClaimMemory, now: float) -> tuple[list[Epoch], list[Epoch]]:
         """Find the keys that commits give which were not accepted, and claims that leave for others."""
+        here = self._replica.tables.epochs_in(repo.num)
+        memory.note_right({one.epoch_id for one in here if one.claimed_by is None})
         # First: it says which epochs' inits are here, so that fewer keys are claims.
         self._forget_givers(repo, memory)
         waiting = self._read_waiting(repo, memory)

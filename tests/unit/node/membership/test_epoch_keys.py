@@ -326,6 +326,20 @@ def test_a_rejected_init_gives_keys_once_its_own_comes(people: list[Person], *, 
     assert [one.key for one in bob.claims(further.epoch)] == [further.key]
 
 
+@pytest.mark.parametrize("is_rejected", [True, False])
+def test_an_init_gives_keys_once_a_link_brings_its_own(people: list[Person], *, is_rejected: bool) -> None:
+    # Else who had left waits for ever for the epochs that only this one opens, granted again or not.
+    alice, bob, carol = people
+    further = unknown(1)
+    made = boxed(carol, alice.user, given=(further,))
+    epoch_id = reject(bob, carol, made) if is_rejected else tell(bob, made, by=carol)
+    assert not bob.take()
+    bob.follow_too(carol, made.named(epoch_id))
+    assert bob.take()
+    assert [one.key for one in bob.claims(further.epoch)] == [further.key]
+    assert not bob.take(), "nothing more is new"
+
+
 @pytest.mark.parametrize("is_taken_first", [True, False])
 def test_a_restart_forgets_no_key_that_a_rejected_commit_gives(
     people: list[Person], *, is_taken_first: bool
