@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from node.ingest.replica import load_blocks_of, load_membership, open_stored
-from protocol.formats.body import Permission
+from protocol.formats.body import Permission, Remove
 from protocol.formats.content import Post
 from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen
 from protocol.ids import BranchId, CommitId, EpochId, UserId
@@ -300,7 +300,10 @@ def _check_writers_may(world: World, members: list[Person]) -> None:
 async def check_duties(world: World) -> None:
     """Nodes have started by themselves what is due, and opened what is closed, where anybody may write. Raises Broken."""
     for one in world.members():
-        if one.replica.members(one.repo())[one.user] < Permission.WRITE:
+        held = one.replica.members(one.repo()).get(one.user)
+        if held is None:
+            raise Broken("equal_members", f"{one.name} does not know to be a member")
+        if held < Permission.WRITE:
             continue
         if not any(epoch["clean"] for epoch in (await epochs_of(one)).values()):
             raise Broken("duties_are_done", f"at {one.name} an epoch is due")
@@ -322,11 +325,13 @@ def _may_read(world: World, outsider: Person, written: Written) -> bool:
     causes = _find_ends(world, author, outsider.user, known)
     if causes is None:
         return True  # never a member as far as the author knew: a follower by a link
+    causes |= {CommitId(written.epoch_id)}
     for one in world.honest():
         roots = one.roots()
         for view in world.views[one.name]:
             if outsider.user in view.members and causes <= set(roots[: view.count]) and _holds(one, written):
-                # Not all that ended the membership counted there: what was handed over then is not taken back.
+                # Not all that ended the membership counted there, or somebody was demoted who admitted the outsider again,
+                # which starts no epoch: what was handed over then is not taken back.
                 return True
     given = world.given.get(outsider.name, ())
     if any(_reaches(one, epoch, written) for one in world.honest() for epoch in given):
@@ -382,7 +387,7 @@ def _find_known_holders(
 
 
 def _find_ends(world: World, author: Person, user: UserId, known: set[CommitId]) -> set[CommitId] | None:
-    """What ended a membership as far as an author knew; empty where it was the member's own leave alone."""
+    """What ended a membership and starts an epoch, as far as an author knew; empty where that was the own leave alone."""
     with author.replica.membership_lock:
         operations = author.replica.membership(author.repo().repo_id).operations
         people, ahead = {user}, [user]
@@ -407,7 +412,13 @@ def _find_ends(world: World, author: Person, user: UserId, known: set[CommitId])
                 fresh = givers - people
                 people |= fresh
                 ahead += sorted(fresh)
-            found |= {r.commit_id for r in operations.removals_by_others(one) if r.commit_id in known}
+            found |= {
+                r.commit_id
+                for r in operations.removals_by_others(one)
+                if r.commit_id in known
+                and isinstance(r.body, Remove)
+                and (r.body.keeps or 0) < Permission.WRITE
+            }
     return found if was_member else None
 
 

@@ -5,11 +5,14 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from tests.promise import draw, hostile_rules
+from tests.promise.draw import History, Step
 from tests.promise.mutants import load_mutants
+from tests.promise.play import play
 
 
 def _run(*arguments: str) -> str:
@@ -36,6 +39,52 @@ def test_a_seed_is_one_history() -> None:
     assert first == again
     assert "healing" in first
     assert first.endswith("hash seed 4")
+
+
+def _history(seed: int, levels: dict[str, str], *steps: Step) -> History:
+    return History(
+        seed=seed,
+        levels=tuple(levels.items()),
+        strangers=(),
+        hostile=frozenset(),
+        has_relay=False,
+        has_sessions=False,
+        length=0,
+        steps=steps,
+    )
+
+
+_ONCE_WRONG: Final = {
+    "granted after leaving": _history(
+        5686,
+        {"ben": "admin", "cat": "admin", "dan": "read", "eve": "admin"},
+        Step("ben", "exclude", ("eve",)),
+        Step("dan", "leave", ()),
+        Step("eve", "exclude", ("dan",)),
+        Step("ann", "gather", ("ben", "cat", "dan", "eve", 7)),
+        Step("cat", "grant", ("dan", "admin")),
+        Step("ann", "invite", ("write", 5)),
+        Step("dan", "join", (-1,)),
+    ),
+    "admitted by who is demoted": _history(
+        5650,
+        {"ben": "write", "cat": "owner"},
+        Step("cat", "grant", ("ben", "owner")),
+        Step("ann", "exclude", ("ben",)),
+        Step("cat", "meet", ("ann", 2)),
+        Step("ann", "demote", ("cat", "write")),
+        Step("ann", "write", (982435,)),
+        Step("cat", "grant", ("ben", "write")),
+    ),
+}
+"""Histories in which the product, or a check, was wrong."""
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("name", _ONCE_WRONG)
+def test_what_was_once_wrong_holds(name: str) -> None:
+    outcome = play(_ONCE_WRONG[name])
+    assert not outcome.check, outcome.detail
 
 
 def test_each_rule_that_is_drawn_can_be_broken() -> None:
