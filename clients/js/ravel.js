@@ -4,6 +4,10 @@
 // names in docs/reference/endpoints.md. `endpoints.js` and `ravel.d.ts` are made from the node's own table of endpoints.
 
 import { ENDPOINTS } from "./endpoints.js";
+import { RavelError, errorFrom, errorOf, isDefinite, isSlow, lost } from "./errors.js";
+import { JsonDocument, liveResults } from "./json_documents.js";
+
+export { JsonDocument, RavelError };
 
 const PREFIX = "/api/v1";
 const RETRY_MS = 500; // by default: before the first new attempt; doubled for each further one
@@ -15,28 +19,6 @@ const WINDOW_MAX = 1000; // documents that the node finds at once
 const FOUND_MAX = 100; // documents of a query that states no other limit
 const OWED_MAX = 256; // posts of a writer that are not answered, as the node takes them
 const HEAD_SIZE_MAX = 4096; // bytes of a line before a file of a batch
-
-/**
- * Anything that went wrong. `code` is stable (docs/reference/exit-codes.md), and the Python client says the same. After
- * `not_running` (no answer), `answer_lost` and, of an upload, `interrupted` (the connection ended before the answer), a
- * write may have happened. `incompatible`: the answer is none of a node's.
- */
-export class RavelError extends Error {
-  /**
-   * @param {string} code
-   * @param {string} message for people
-   * @param {{ advice?: string, status?: number, cause?: unknown, retryAfterMs?: number }} [more] `status` is 0 where
-   *   nothing was answered.
-   */
-  constructor(code, message, { advice = "", status = 0, cause, retryAfterMs = 0 } = {}) {
-    super(message, cause === undefined ? undefined : { cause });
-    this.name = "RavelError";
-    this.code = code;
-    this.advice = advice;
-    this.status = status;
-    this.retryAfterMs = retryAfterMs;
-  }
-}
 
 /**
  * Gives a client. It opens no connection: the first request does.
@@ -268,96 +250,6 @@ for (const [name, endpoint] of Object.entries(ENDPOINTS)) {
   }
 }
 
-/**
- * A JSON document of a branch. A path is a map key, or a list of map keys and places in lists from the outside in; it begins
- * at `item`, the `$id` of an item, where one is given. Each method writes one commit; `write` does several edits together.
- */
-export class JsonDocument {
-  #ravel;
-  #at;
-  #schema;
-  #findFaults;
-
-  constructor(ravel, branch, name, { schema, findFaults = () => [] } = {}) {
-    this.#ravel = ravel;
-    this.#at = { branch, name };
-    this.#schema = schema;
-    this.#findFaults = findFaults;
-  }
-
-  /** Value, conflicts and unplaced items. */
-  read(options) {
-    return this.#ravel.followJson(this.#at, options);
-  }
-
-  /**
-   * Edits as the node takes them (docs/reference/endpoints.md): all of them, or none. A document that would not keep to its
-   * schema throws a `RavelError` with `faults`.
-   */
-  async write(edits, options) {
-    if (this.#schema !== undefined) {
-      const { value } = await this.#ravel.editJson({ ...this.#at, edits, preview: true }, options);
-      const faults = this.faults(value);
-      if (faults.length) {
-        const said = `the document would not keep to its schema: ${faults[0]}`;
-        throw Object.assign(new RavelError("bad_input", said, { advice: "nothing was written" }), { faults });
-      }
-    }
-    return this.#ravel.editJson({ ...this.#at, edits }, options);
-  }
-
-  /** Faults of a value that was read, without `$id` of items. Others may have written it: nothing is hidden. */
-  faults(value) {
-    return this.#findFaults(withoutIds(value), this.#schema);
-  }
-
-  /** Writes the schema beside the document, for other apps to see. */
-  stateSchema() {
-    return this.#schemas.put("schema", JSON.stringify(this.#schema));
-  }
-
-  /** Schemas that apps stated: the one that shows, and others that were stated at the same time. */
-  async statedSchemas() {
-    const { value, conflicts } = await this.#schemas.read();
-    const beside = conflicts.filter(({ path }) => path.length === 1 && path[0] === "schema").map((one) => one.value);
-    return [value?.schema, ...beside].flatMap(readSchema);
-  }
-
-  get #schemas() {
-    const { branch, name } = this.#at;
-    return new JsonDocument(this.#ravel, branch, name ? `schema/${name}` : "schema");
-  }
-
-  put(path, value, { item } = {}) {
-    return this.write([{ edit: "put", path: partsOf(path), value, item }]);
-  }
-
-  add(path, by = 1, { item } = {}) {
-    return this.write([{ edit: "add", path: partsOf(path), by, item }]);
-  }
-
-  /** Inserts into a list: at its end, `before` or `after` an item, or at an `index`. Gives the new item's id. */
-  async insert(path, value, place = {}) {
-    const { items } = await this.write([{ edit: "insert", path: partsOf(path), value, ...place }]);
-    return items[0];
-  }
-
-  /** Moves an item into a list, or within it. */
-  move(moved, path, place = {}) {
-    return this.write([{ edit: "move", moved, path: partsOf(path), ...place }]);
-  }
-
-  /** Removes a key of a map, or an item of a list. */
-  remove(path, { item } = {}) {
-    return this.write([{ edit: "remove", path: partsOf(path), item }]);
-  }
-
-  /** The document now, and whenever it has changed: for ever, also where the connection is cut. */
-  async *live(options) {
-    for await (const { data } of this.#ravel.watchJson(this.#at, options)) yield data;
-  }
-}
-
 /** Writes posts in order, as many by one request as wait for it. A post is written once, also where answers are lost. */
 export class PostWriter {
   #send;
@@ -424,45 +316,6 @@ function later() {
 
 function linesOf(text) {
   return text.split("\n").filter(Boolean).map((line) => JSON.parse(line));
-}
-
-/** Results, each with the names of what was added, changed, moved and removed since the one before. */
-async function* liveResults(events) {
-  let before = new Map();
-  for await (const { name, data } of events) {
-    const isWhole = name === "result";
-    const known = new Map(before);
-    for (const one of isWhole ? data.documents : [...data.added, ...data.changed]) known.set(one.name, one);
-    const order = isWhole ? data.documents.map((one) => one.name) : data.order;
-    const now = new Map(order.map((one) => [one, known.get(one)]));
-    const added = order.filter((one) => !before.has(one));
-    const isChanged = (one) => before.has(one) && JSON.stringify(before.get(one)) !== JSON.stringify(now.get(one));
-    const changed = order.filter(isChanged);
-    const removed = [...before.keys()].filter((one) => !now.has(one));
-    before = now;
-    yield { documents: [...now.values()], added, changed, moved: isWhole ? [] : data.moved, removed };
-  }
-}
-
-/** A schema that an app stated, in a list; an empty one for what is none: anybody with the right to write may state that. */
-function readSchema(text) {
-  try {
-    const schema = JSON.parse(text);
-    return schema !== null && typeof schema === "object" && !Array.isArray(schema) ? [schema] : [];
-  } catch {
-    return [];
-  }
-}
-
-function withoutIds(value) {
-  if (Array.isArray(value)) return value.map(withoutIds);
-  if (value === null || typeof value !== "object") return value;
-  const kept = Object.entries(value).filter(([key]) => key !== "$id");
-  return Object.fromEntries(kept.map(([key, one]) => [key, withoutIds(one)]));
-}
-
-function partsOf(path) {
-  return typeof path === "string" ? [path] : path;
 }
 
 /** The content of a file as it comes. Read it once. */
@@ -600,41 +453,9 @@ function endpointOf(name) {
   return ENDPOINTS[name];
 }
 
-async function errorOf(answer) {
-  const retryAfterMs = (Number(answer.headers.get("retry-after")) || 0) * 1000; // a date is no number
-  try {
-    return errorFrom((await answer.json()).error, answer.status, retryAfterMs);
-  } catch {
-    const { status } = answer;
-    return new RavelError("incompatible", `the node answered ${status} without a reason`, { status, retryAfterMs });
-  }
-}
-
-function errorFrom({ code, message, next = "" }, status, retryAfterMs = 0) {
-  return new RavelError(String(code), String(message), { advice: String(next), status, retryAfterMs });
-}
-
-function lost(cause, isWrite, isUpload = false) {
-  const behind = isWrite ? "; it may have happened" : "";
-  if (isSlow(cause)) return new RavelError("not_running", `no answer in time${behind}`, { cause });
-  if (cause.name === "SyntaxError") return new RavelError("incompatible", "the answer is no JSON", { cause });
-  return new RavelError(isUpload ? "interrupted" : "answer_lost", `the connection ended before the answer${behind}`, { cause });
-}
-
-/** Whether the node was only too slow: it may be at work on what it was asked, which is not asked again. */
-function isSlow(cause) {
-  return cause?.name === "TimeoutError";
-}
-
 /** Whether the content of a request is gone once it was sent. */
 function isStreamed({ body }) {
   return ["bytes", "files"].includes(body);
-}
-
-/** Whether another attempt would end the same: a refusal, or a defect of this client. */
-function isDefinite(error) {
-  if (!(error instanceof RavelError)) return error instanceof SyntaxError;
-  return ["unauthorized", "token_expired", "insufficient_scope", "bad_request", "too_large"].includes(error.code);
 }
 
 function backOff(first, failures) {

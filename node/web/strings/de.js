@@ -1,5 +1,6 @@
-// Every German text of the page, with those in de_node.js, de_posts.js and de_standing.js: as en.js.
+// Every German text of the page, with those in de_joining.js, de_node.js, de_posts.js and de_standing.js: as en.js.
 
+import { ofJoining } from "./de_joining.js";
 import { many, ofNode } from "./de_node.js";
 import { ofPosts } from "./de_posts.js";
 import { errorSaid, nodeSaid } from "./de_errors.js";
@@ -14,6 +15,7 @@ const commits = (count) => many(count, "Commit", "Commits");
 const topicStates = { "in sync": "gleichauf", receiving: "empfängt", sending: "sendet", comparing: "vergleicht", waiting: "wartet", "not joined": "nicht dabei" };
 
 export const text = {
+  ...ofJoining,
   ...ofNode,
   ...ofPosts,
   language: "de",
@@ -245,47 +247,6 @@ export const text = {
   nameOfRepo: "Name des Repos",
   newRepoAbout: "Ein Repo ist ein Ort für eine Gruppe. Es gehört dir. Niemand sonst sieht es, bis du jemanden einlädst.",
   created: (name) => `${name} ist angelegt. Lade andere unter Personen ein.`,
-  joinAbout: "Füge den Link ein, den du bekommen hast. Nichts geschieht, bevor du gesehen hast, wohin er führt.",
-  followToo: "Nur lesen, wenn der Link niemanden zum Mitglied macht",
-  lookAtLink: "Ansehen, wohin er führt",
-  joinNamed: {
-    invite: (name) => `${name} beitreten`,
-    ask: (name) => `Um Aufnahme in ${name} bitten`,
-    read: (name) => `${name} lesen`,
-    branch: (name) => `${name} lesen`,
-  },
-  linkGives: {
-    invite: (by, may) => `${by || "Jemand"} lädt dich ein. Du darfst ${may === "write" ? "lesen und schreiben" : "lesen"}.`,
-    ask: (by, may) => `Mit ihm bittest du darum, zu ${may === "write" ? "lesen und zu schreiben" : "lesen"}.`,
-    read: () => "Du liest alles darin.",
-    branch: () => "Du liest nur diesen Zweig.",
-  },
-  linkMakes: {
-    invite: "Du bist sofort Mitglied und siehst alles von Anfang an.",
-    ask: "Du siehst nichts davon, bis dich ein Admin einlässt. Ihr vergleicht sechs Wörter.",
-    read: "Du bist kein Mitglied, und niemand sieht, dass du liest.",
-    branch: "Du bist kein Mitglied, und niemand sieht, dass du liest.",
-  },
-  othersSee: (name) => `Die Mitglieder sehen deinen Namen, ${name}.`,
-  comesFrom: (names) => `Es kommt von ${names}.`,
-  hereAs: (name) => `Es ist schon auf diesem Computer, als ${name}.`,
-  linkClaims: "Die Namen hat geschrieben, wer den Link gemacht hat.",
-  goodUntil: (time) => `gilt bis ${time}`,
-  wasGoodUntil: (time) => `galt bis ${time}`,
-  joining: (name) => `Beitritt zu ${name}. Es füllt sich, sobald ein Mitglied verbunden ist.`,
-  joined: (name) => `Du bist jetzt Mitglied von ${name}.`,
-  following: (name) => `Du liest jetzt ${name}.`,
-  leaveTitle: "Dieses Repo verlassen",
-  leaveAbout: "Du bist dann kein Mitglied mehr. Was geschrieben wurde, bleibt bei allen, und du behältst, was du hast.",
-  leave: "Verlassen",
-  leaveQuestion: (name) => `${name} verlassen? Nur eine neue Einladung bringt dich zurück.`,
-  left: (name) => `Du hast ${name} verlassen.`,
-  forgetTitle: "Von diesem Computer löschen",
-  forgetAbout: "Alle Beiträge und Dateien verlassen diesen Computer. Andere Mitglieder behalten ihre, und du bleibst Mitglied.",
-  forget: "Löschen",
-  forgetQuestion: (name) => `${name} von diesem Computer löschen?`,
-  lastCopyQuestion: (why) => `${why} Trotzdem alles löschen? Dann hat es vielleicht niemand mehr.`,
-  forgotten: (name) => `${name} wurde von diesem Computer gelöscht.`,
 
   // Members
   noMembersKnown: "Mitglieder lassen sich nicht zeigen: Du liest einzelne Zweige, oder die Mitgliedschaft ist hier beschädigt.",

@@ -1,5 +1,6 @@
-// Every English text of the page, with those in en_node.js, en_posts.js and en_standing.js. A translation is files like these, named in text.js.
+// Every English text of the page, with those in en_joining.js, en_node.js, en_posts.js and en_standing.js. A translation is files like these, named in text.js.
 
+import { ofJoining } from "./en_joining.js";
 import { many, ofNode } from "./en_node.js";
 import { ofPosts } from "./en_posts.js";
 import { calledPeer, lasting, standingSentence } from "./en_standing.js";
@@ -10,6 +11,7 @@ const transferred = ({ done, total, rate, seconds_left }) =>
   `${done} of ${total ?? "an unknown number of"} commits${rate ? `, ${rate}/s` : ""}${seconds_left === null ? "" : `, ${lasting(seconds_left)} left`}`;
 
 export const text = {
+  ...ofJoining,
   ...ofNode,
   ...ofPosts,
   language: "en",
@@ -243,47 +245,6 @@ export const text = {
   nameOfRepo: "Name of the repo",
   newRepoAbout: "A repo is a place for a group. You are its owner. Nobody else sees it until you invite them.",
   created: (name) => `${name} was created. Invite others under People.`,
-  joinAbout: "Paste the link that you were sent. Nothing happens before you have seen where it leads.",
-  followToo: "To read is enough, if I cannot become a member",
-  lookAtLink: "See where it leads",
-  joinNamed: {
-    invite: (name) => `Join ${name}`,
-    ask: (name) => `Ask to join ${name}`,
-    read: (name) => `Read ${name}`,
-    branch: (name) => `Read ${name}`,
-  },
-  linkGives: {
-    invite: (by, may) => `${by || "Somebody"} invites you. You may ${may === "write" ? "read and write" : "read"}.`,
-    ask: (by, may) => `By it you ask to ${may === "write" ? "read and write" : "read"}.`,
-    read: () => "You read all of it.",
-    branch: () => "You read this branch alone.",
-  },
-  linkMakes: {
-    invite: "You are a member at once, and see everything from the beginning.",
-    ask: "You see nothing of it until an admin lets you in. You compare six words.",
-    read: "You are no member, and nobody sees that you read.",
-    branch: "You are no member, and nobody sees that you read.",
-  },
-  othersSee: (name) => `Its members see your name, ${name}.`,
-  comesFrom: (names) => `It comes from ${names}.`,
-  hereAs: (name) => `It is on this computer already, as ${name}.`,
-  linkClaims: "The names are what the maker of the link wrote.",
-  goodUntil: (time) => `good until ${time}`,
-  wasGoodUntil: (time) => `was good until ${time}`,
-  joining: (name) => `Joining ${name}. It fills as soon as a member is connected.`,
-  joined: (name) => `You are a member of ${name} now.`,
-  following: (name) => `You read ${name} now.`,
-  leaveTitle: "Leave this repo",
-  leaveAbout: "You stop being a member. What was written stays with everybody, and you keep what you have.",
-  leave: "Leave",
-  leaveQuestion: (name) => `Leave ${name}? Only a new invitation brings you back.`,
-  left: (name) => `You left ${name}.`,
-  forgetTitle: "Delete from this computer",
-  forgetAbout: "All its posts and files leave this computer. Other members keep theirs, and you stay a member.",
-  forget: "Delete",
-  forgetQuestion: (name) => `Delete ${name} from this computer?`,
-  lastCopyQuestion: (why) => `${why} Delete it all the same? Then nobody may have it any more.`,
-  forgotten: (name) => `${name} was deleted from this computer.`,
 
   // Members
   noMembersKnown: "Members cannot be shown: you read single branches, or the membership is damaged here.",

@@ -1,0 +1,1 @@
+../../../clients/js/json_documents.js
