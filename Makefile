@@ -111,7 +111,7 @@ promise: setup ## Play histories of whole nodes, and check what they promise eac
 
 verdicts: setup ## Have two judges written apart agree on COUNT=20000 random histories, and Ravel on a part (seven minutes; VERDICTS_SEED=n)
 	@echo "seed $(VERDICTS_SEED)"
-	@$(VENV)/python -m tests.verdicts --count $(COUNT) --seed $(VERDICTS_SEED) --js --orders 1 --product 60
+	@$(VENV)/python -m tests.verdicts --count $(COUNT) --seed $(VERDICTS_SEED) --js --orders 1 --product 100
 
 proof: setup ## Check the proofs and the model of members, epochs and order with Coq (three minutes; MUTANTS=1: the table of changed rules)
 	@command -v coqc >/dev/null || bash -c '. .ci/packages.sh && install_package coq'

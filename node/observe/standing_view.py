@@ -93,7 +93,7 @@ class Outlook:
 
 @dataclass(frozen=True, slots=True)
 class PeerStanding:
-    """What one peer has of a repo, connected (`link`) or as it was last seen to hold all (`held_at`, unix milliseconds)."""
+    """Standing of one peer in a repo: connected (`link`), or as last seen to hold all (`held_at`, unix milliseconds)."""
 
     peer: PeerId
     is_relay: bool
