@@ -206,6 +206,7 @@ def test_a_connection_of_years_asks_for_what_it_lacks_as_on_its_first_day(
     assert not _asked(asker.handle(CommitsWanted(MAIN, _ids(done - 1, 1)))), "the last was not"
 
 
+@pytest.mark.slow  # a hundred thousand ids
 def test_the_latest_wait_of_more_than_may_wait() -> None:
     session = _joined(MAIN)
     ids = _ids(0, WANTED_AT_ONCE_MAX + WANTS_REMEMBERED_MAX + 1)
