@@ -1,7 +1,7 @@
-"""Reads pasted links, and says what one holds before anything is done with it."""
+"""Reads pasted links, and shows the content of one before anything is done with it."""
 
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from node.membership.lobbies import find_repo
 from node.runtime.errors import ServiceError
@@ -14,7 +14,7 @@ from protocol.formats.links import (
     InvitationLink,
     PeerAddress,
     ReadCapability,
-    is_ask_link,
+    link_kind,
     parse_ask_link,
     parse_branch_capability,
     parse_capability,
@@ -25,9 +25,6 @@ from protocol.ids import RepoId
 from ravel.types.repos import LinkView
 
 T = TypeVar("T")
-
-_BRANCH_LINK: Final = "ravel:branch:"
-_READ_LINK: Final = "ravel:read:"
 
 
 def parse_pasted(parse: Callable[[str], T], text: str, what: str) -> T:
@@ -45,29 +42,31 @@ def parse_pasted(parse: Callable[[str], T], text: str, what: str) -> T:
 
 
 class LinkLooks:
-    """Says what links hold. Nothing is asked of anybody. `clock` gives unix seconds."""
+    """Shows the content of links. Asks nobody. `clock` gives unix seconds."""
 
     def __init__(self, hub: Hub, clock: Callable[[], float]) -> None:
         self._hub = hub
         self._clock = clock
 
     async def look(self, link: str) -> LinkView:
-        """Say what a link holds that one joins or follows a repo by. Names are claims. Raises ServiceError `bad_link`."""
+        """Show the content of a link to join or follow by. Names are claims. Raises ServiceError `bad_link`."""
         text = pasted_word(link)
-        if is_ask_link(text):
-            return self._view_ask(parse_pasted(parse_ask_link, text, "a link that asks"))
-        if text.startswith(_READ_LINK):
-            return self._view_read(parse_pasted(parse_capability, text, "a read capability"))
-        if text.startswith(_BRANCH_LINK):
-            return self._view_branch(parse_pasted(parse_branch_capability, text, "a branch's capability"))
-        return self._view_invitation(parse_pasted(parse_invitation, text, "an invitation"))
+        match link_kind(text):
+            case "ask":
+                return self._view_ask(parse_pasted(parse_ask_link, text, "a link that asks"))
+            case "read":
+                return self._view_read(parse_pasted(parse_capability, text, "a read capability"))
+            case "branch":
+                return self._view_branch(parse_pasted(parse_branch_capability, text, "a branch's capability"))
+            case _:
+                return self._view_invitation(parse_pasted(parse_invitation, text, "an invitation"))
 
     def _view_invitation(self, link: InvitationLink) -> LinkView:
         may = link.permission.name.lower()
         return self._view("invite", link.repo, link.name, link.by, may, link.expires_at, link.peers)
 
     def _view_ask(self, link: AskLink) -> LinkView:
-        lobby = parse_pasted(lambda _: link.opened(), "", "a link that asks")
+        lobby = link.opened()
         may = Permission(link.permission).name.lower()
         return self._view("ask", link.repo, link.name, lobby.by, may, lobby.expires_at, lobby.peers)
 

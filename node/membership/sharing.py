@@ -44,8 +44,7 @@ from protocol.formats.links import (
     branch_capability_text,
     capability_text,
     invitation_text,
-    is_ask_link,
-    is_branch_link,
+    link_kind,
     parse_ask_link,
     parse_branch_capability,
     parse_capability,
@@ -159,7 +158,7 @@ class Sharing:
         others nothing of the repo stays here: nobody shall take reading for membership. Raises ServiceError `expired`.
         """
         text = pasted_word(text)
-        if is_ask_link(text):
+        if link_kind(text) == "ask":
             return await self._ask(parse_pasted(parse_ask_link, text, "a link that asks"))
         repo, refused = await self._join(parse_pasted(parse_invitation, text, "an invitation"), follow=follow)
         if refused and not follow:
@@ -341,7 +340,7 @@ class Sharing:
         Waits a while for the first commits, and goes on without them.
         """
         text = pasted_word(text)
-        if is_branch_link(text):
+        if link_kind(text) == "branch":
             return await self._follow_branch(text)
         capability = parse_pasted(parse_capability, text, "a read capability")
         _check_peers(capability.peers)

@@ -288,11 +288,6 @@ def parse_ask_link(text: str) -> AskLink:
     return link
 
 
-def is_ask_link(text: str) -> bool:
-    """Return True if a text says that it is a link that asks."""
-    return text.strip().startswith(f"{_LINK_SCHEME}{_ASK_KIND}:")
-
-
 def find_kept_ask(encoded: bytes | None) -> AskLink | None:
     """Return the link that asks as it is kept with its lobby; None for what is kept of another kind. Raises DecodeError."""
     if encoded is None or peek_tag(encoded) != AskLink.__struct_config__.tag:
@@ -338,9 +333,11 @@ def decode_branch_capability(encoded: bytes) -> BranchCapability:
     return capability
 
 
-def is_branch_link(text: str) -> bool:
-    """Return True if a text says that it is a branch's capability."""
-    return text.strip().startswith(f"{_LINK_SCHEME}{_BRANCH_KIND}:")
+def link_kind(text: str) -> str:
+    """Return the kind of link that a text says it is, as `invite`, `ask`, `read` or `branch`; empty for no link."""
+    scheme, _, rest = text.strip().partition(":")
+    kind, mark, _ = rest.partition(":")
+    return kind if f"{scheme}:" == _LINK_SCHEME and mark else ""
 
 
 def _link_text(kind: str, link: Wire) -> str:
