@@ -9,7 +9,7 @@ from node.membership.names import check_name
 from node.membership.sharing import Sharing
 from node.observe.repo_list import ListedRepos
 from node.observe.standing import Standings
-from node.observe.standing_view import Outlook, holder_fields
+from node.observe.standing_view import Outlook, view_holder
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.formats.links import find_kept_ask
@@ -65,7 +65,7 @@ class Repos:
         called = self._hub.owners.called
         return {
             "holders": [
-                {**called(one.peer), **holder_fields(one)}
+                view_holder(one, called(one.peer))
                 for one in self._standings.holders(self._targets.repo(repo))
             ]
         }

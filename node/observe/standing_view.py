@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypedDict
+from typing import Final
 
 from node.ingest.people import SHORT_ID_LENGTH
 from node.network.peer_views import Stall
@@ -14,7 +14,7 @@ from protocol.formats.text import id_text
 from protocol.ids import PeerId, TopicKey
 from protocol.limits.peers import STATED_COUNT_MAX
 from ravel.types.peers import CalledPeer
-from ravel.types.repos import NamedPeer, RepoStanding, StandingPart
+from ravel.types.repos import NamedPeer, RepoHolder, RepoStanding, StandingPart
 from ravel.types.requests import AskView
 from ravel.types.values import SyncProgress
 from storage.peers.peers import Holder
@@ -193,18 +193,10 @@ def describe_standing(
     }
 
 
-class _HolderFields(TypedDict):
-    peer: str
-    relay: bool
-    connected: bool
-    has_all: bool
-    lacks: int | None
-    held_at: int | None
-
-
-def holder_fields(one: PeerStanding) -> _HolderFields:
-    """Return a peer's standing as an answer, without its names."""
+def view_holder(one: PeerStanding, called: CalledPeer) -> RepoHolder:
+    """Return a peer's standing as an answer."""
     return {
+        **called,
         "peer": id_text(one.peer),
         "relay": one.is_relay,
         "connected": one.link is not None,

@@ -32,7 +32,7 @@ from node.observe.standing_view import (
     RepoFacts,
     Unheld,
     describe_standing,
-    holder_fields,
+    view_holder,
     without_peers,
 )
 from node.sync.addresses import AddressSource
@@ -59,6 +59,7 @@ from tests.support.nodes import Node, connected, meet, members_of, open_nodes, s
 PEER = PeerId(bytes([1]) * 32)
 OTHER = PeerId(bytes([2]) * 32)
 SHORT = id_text(PEER)[:12]
+UNNAMED: CalledPeer = {"name": "", "owner": None}
 MEMBER = RepoFacts(
     is_member=True, was_member=True, is_joining=False, is_damaged=False, is_behind=False, has_members=True
 )
@@ -559,13 +560,13 @@ async def test_what_others_hold_is_known_as_long_as_one_is_there_and_counted_aft
                 await alice.hub.run_blocking(lambda: None)
             assert list(outlook.level_since) == [bob.key]
             assert _unheld(standings, alice, outlook) == 0
-            [held] = map(holder_fields, standings.holders(alice.repo()))
+            [held] = [view_holder(one, UNNAMED) for one in standings.holders(alice.repo())]
             assert held["peer"] == id_text(bob.key)
             assert (held["connected"], held["has_all"], held["lacks"]) == (True, True, 0)
         standings._network.inbound.clear()
         alice.write(alice.branch(), "nobody has this")
         outlook = standings.outlook(alice.repo())
-        [away] = map(holder_fields, standings.holders(alice.repo()))
+        [away] = [view_holder(one, UNNAMED) for one in standings.holders(alice.repo())]
         assert away == {**held, "connected": False, "has_all": False, "lacks": None}, "as it was seen last"
         assert outlook.last is not None
         assert _unheld(standings, alice, outlook) == 1
