@@ -198,7 +198,7 @@ class SureHolders:
         if not gone:
             return
         left = self._to_prekeys[user] = [box for box in boxes if box.prekey not in prekeys]
-        for num, place in {(box.num, box.place) for box in gone}:  # each by itself
+        for _, num, place, *_ in gone:
             counting, lasting = self._boxes[num][place], self._lasting[num].get(place, _Boxes())
             counting.remove(user)
             counting.add(lasting.members & user, lasting.writers & user, is_hand=False)

@@ -78,6 +78,7 @@ class Epochs:
         self._unknown: dict[EpochId, tuple[int, list[Operation]]] = {}
         """By epoch: of how many prekeys it was looked, and those that its past has not."""
         self._prekey_users = 0
+        """Users who have stated prekeys."""
         self._unused: list[Operation] = []
         """What states prekeys, and is in no init's past."""
         self._gone: dict[UserId, set[int]] = {}
@@ -167,11 +168,11 @@ class Epochs:
         Costs O(prekeys that no other init knows, and those of their users).
         """
         operations = self._operations
-        used = [one for one in self._unused if operations.precedes(one, init)]
-        if not used:
-            return
-        self._unused = [one for one in self._unused if not operations.precedes(one, init)]
-        for one in used:
+        unused, self._unused = self._unused, []
+        for one in unused:
+            if not operations.precedes(one, init):
+                self._unused.append(one)
+                continue
             gone = self._gone.setdefault(one.author, set())
             earlier = {
                 other.num
