@@ -2,8 +2,8 @@
 
 Spark takes rows from Python one by one, and writes them, or keeps them in memory, one by one: that costs as much as to order
 them. A task that writes its rows as Parquet gives Spark one name. The files outlast an executor and are read by columns.
-The driver and all executors must see the folder. If there is none, Spark keeps the rows. Results that nobody reads back can
-go to any URL that fsspec knows.
+The driver and all executors must see the folder. Without one, Spark keeps the rows. Final results can go to any URL that
+fsspec knows.
 """
 
 import os

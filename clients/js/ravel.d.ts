@@ -2549,7 +2549,7 @@ export class Ravel {
   listRepos(values?: { since?: string }, options?: RequestOptions): Promise<RepoList>;
   /** Create a repo with a branch `main`. */
   createRepo(values: {} & NameRequest, options?: RequestOptions): Promise<RepoView>;
-  /** Say what a link holds, before one joins or follows by it. Nobody is asked, and nothing is kept. */
+  /** Show the content of a link before you join or follow by it. The node asks nobody and keeps nothing. */
   lookAtLink(values: {} & LookRequest, options?: RequestOptions): Promise<LinkView>;
   /** Join a repo by a bearer link, or ask to be let in by a link that asks. */
   joinRepo(values: {} & JoinRequest, options?: RequestOptions): Promise<RepoView>;
@@ -2741,7 +2741,7 @@ export class Ravel {
   listDocuments(values: { branch: string; kind?: string; prefix?: string; offset?: number; limit?: number }, options?: RequestOptions): Promise<DocumentList>;
   /** Give a document a title. Its name stays. */
   renameDocument(values: { branch: string } & DocumentTitleRequest, options?: RequestOptions): Promise<DocumentTitle>;
-  /** Hide a document from the list until somebody writes to it. */
+  /** Hide a document from the list. It comes back when somebody writes to it. */
   removeDocument(values: { branch: string } & DocumentRemovalRequest, options?: RequestOptions): Promise<DocumentRemoval>;
   // Sets, dicts and texts
   /** Show a window of a branch's set. */

@@ -24,7 +24,7 @@ _ADVICE: Final = {
     errno.ENOENT: "make the folder first, or name another place",
     errno.ENAMETOOLONG: "give it a shorter name there: --out NAME",
 }
-"""What to do about some errors of the system, by their numbers."""
+"""Advice on errors of the system, by their numbers."""
 _DRAFT_MODE: Final = 0o666
 """Mode of a new file, less the umask: as of any that a program of this user makes."""
 

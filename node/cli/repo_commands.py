@@ -168,7 +168,7 @@ def look(
     api: "Client",
     link: Annotated[str, typer.Argument(help="The link, or - to read it from standard input.")],
 ) -> "LinkView":
-    """Show what a link holds before you join or follow by it. Names are what its maker wrote; nobody is asked."""
+    """Show the content of a link before you join or follow by it. Its maker wrote the names."""
     return api.look_at_link(read_link(link).strip())
 
 

@@ -290,8 +290,8 @@ class Posts:
             versions: list[PostVersion] = []
             for one in shown:
                 content = stored_fields(replica, one, blocks.get(one.num))
-                for name in ("reply_to", "attachments"):  # they are the post's
-                    content.pop(name, None)  # type: ignore[misc]
+                content.pop("reply_to", None)  # these two are the post's
+                content.pop("attachments", None)
                 if one.relation == Relation.DELETE:
                     content["text"] = None
                 if content["text"] and (

@@ -48,7 +48,7 @@ class ClaimMemory:
     looked_at: dict[CommitId, None] = field(default_factory=dict)
     """Commits that were not accepted, and say nothing new any more; who was looked at last is last."""
     closed: dict[CommitId, TopicKey] = field(default_factory=dict)
-    """Of these, rejected ones of topics that were not followed then."""
+    """Rejected commits among these, by topics that were not followed then."""
     opened: dict[CommitId, None] = field(default_factory=dict)
     """Accepted commits of which this user's box for writers was opened."""
     marks: dict[EpochId, Mark] = field(default_factory=dict)

@@ -387,7 +387,7 @@ def _find_known_holders(
 
 
 def _find_ends(world: World, author: Person, user: UserId, known: set[CommitId]) -> set[CommitId] | None:
-    """What ended a membership and starts an epoch, as far as an author knew; empty where that was the own leave alone."""
+    """Find what ended a membership and starts an epoch, as far as an author knew; nothing where that was the own leave."""
     with author.replica.membership_lock:
         operations = author.replica.membership(author.repo().repo_id).operations
         people, ahead = {user}, [user]

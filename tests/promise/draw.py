@@ -146,9 +146,9 @@ _QUARRELS: Final = (
     *("circle", "quorum", "claimed", "let in", "revoked", "raised", "renewals", "back", "revoked beside"),
     *("two circles", "quorum", "to and fro", "followed", "branches"),
 )
-"""What several do at once. Of these each history does the next few."""
+"""Acts of several at once. Each history does the next few."""
 _QUARRELS_EACH: Final = 3
-"""How many of them a history does, about."""
+"""Quarrels of one history, about."""
 
 
 class Step(NamedTuple):
@@ -225,7 +225,7 @@ class Drawing:
         self._against: list[str] = []
         """Rules that are still to be broken."""
         self._quarrels = _QUARRELS_EACH * history.seed
-        """How many were done, with those of the histories before."""
+        """Number of quarrels done, with those of the histories before."""
 
     def draw_step(self, known: "World") -> Step:
         """Draw the next one."""

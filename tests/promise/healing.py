@@ -96,7 +96,7 @@ async def gather(world: World, *, each: bool) -> None:
 
 
 def _state_of(person: Person) -> State:
-    """What a node has accepted, how much waits there, and which topics it follows; those of claims last, by epochs."""
+    """Return the commits accepted at a node, the number that waits, the topics followed, and those of claims by epochs."""
     replica = person.replica
     of = {name: (*topic.epochs, *topic.writers_of) for name, topic in replica.by_topic.items()}
     # Also of a topic that it follows anyway: what an adversary gives there may be placed now (`hostile`).

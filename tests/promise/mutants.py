@@ -45,7 +45,7 @@ def load_mutants() -> dict[str, Mutant]:
 
 
 class Found(NamedTuple):
-    """How many histories a mutant took, and the check that found it, or nothing."""
+    """Number of histories that a mutant took, and the check that found it, or nothing."""
 
     played: int
     check: str

@@ -91,7 +91,7 @@ def may_hold_writers(view, epoch):
 
 
 def prekey_statement(stated, past):
-    """Of statements, the one that all the others precede, or None."""
+    """Find the statement that all the others precede, or None."""
     for one in stated:
         if all(other.id in past[one.id] for other in stated if other.id != one.id):
             return one

@@ -168,7 +168,7 @@ class PeopleCalls(SyncCaller):
         return self._call(CREATE_REPO, {"name": name})
 
     def look_at_link(self, link: str) -> LinkView:
-        """Say what a link holds, before one joins or follows by it. Nobody is asked, and nothing is kept."""
+        """Show the content of a link before you join or follow by it. The node asks nobody and keeps nothing."""
         return self._call(LOOK_AT_LINK, {"link": link})
 
     def join_repo(self, invitation: str, *, follow: bool = False) -> RepoView:

@@ -30,9 +30,7 @@ AskStatus = Annotated[
         description="How a request of this user stands. `sending`: no node that takes it has been met yet.",
     ),
 ]
-Code = Annotated[
-    str, means("Six words to compare. The two sides differ if somebody asks in the name of another.")
-]
+Code = Annotated[str, means("Six words that both sides compare. They differ if an impostor asks.")]
 
 
 class AskLinkMade(TypedDict):

@@ -1,4 +1,4 @@
-"""How people and posts are printed: names cut to a width without losing what tells look-alikes apart; files of posts."""
+"""Printing of people and posts: names cut to a width without losing what tells look-alikes apart; files of posts."""
 
 from node.cli.wording import author_of, person, post_text, without_attached
 

@@ -1,4 +1,4 @@
-"""What a pasted link holds, as it is said before anything is done with it."""
+"""Content of a pasted link, shown before anything is done with it."""
 
 from pathlib import Path
 

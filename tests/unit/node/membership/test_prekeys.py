@@ -329,9 +329,9 @@ def test_who_forgot_the_prekey_of_an_epoch_beside_is_handed_what_follows_it(peop
     assert not bob.holds(after), "it is told on topics that bob cannot follow"
     epochs = carol.replica.membership(carol.repo.repo_id).epochs
     assert not epochs.surely_holds(bob.user, after)
-    for now in range(0, 600, 60):
+    for seconds in range(0, 600, 60):
         for one in (carol, alice, bob):
-            one.act(float(now))
+            one.act(float(seconds))
             settle(alice, bob, carol)
     assert len({one.heads for one in (alice, bob, carol)}) == 1
     assert all(one.holds(beside) and one.holds(after) for one in (alice, bob, carol))

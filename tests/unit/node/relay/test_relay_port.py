@@ -304,7 +304,9 @@ async def test_a_deposit_is_answered_a_slice_at_a_time_at_the_cost_of_its_peer(
         steps, turns = Steps(), list[tuple[int, int, int]]()
         answer_deposit = FollowedTopics.answer_deposit
 
-        def answer(followed: FollowedTopics, kept: Any, refused: Any, reason: str) -> list[Output]:  # noqa: ANN401
+        def answer(
+            followed: FollowedTopics, kept: Sequence[KeptTopic], refused: tuple[TopicKey, ...], reason: str
+        ) -> list[Output]:
             if kept and topics[19] in service.topics:
                 del service.topics[topics[19]]  # another made a full relay forget it
             turns.append((steps.count, len(kept), len(refused)))

@@ -297,7 +297,7 @@ async def test_who_says_that_it_has_none_is_asked_for_all_and_again_after_a_whil
 
 
 class _Busy(_Answerer):
-    """One that takes no question at first: as many were asked as a connection takes without a pause."""
+    """Answerer that takes no question at first: as many were asked as a connection takes without a pause."""
 
     def __init__(self, refusals: int) -> None:
         super().__init__()
