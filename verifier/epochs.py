@@ -285,23 +285,35 @@ class Epochs:
         heads: tuple[CommitId, ...],
         fits: Callable[[CommitId], bool] = lambda _: True,
     ) -> tuple[CommitId, ...]:
-        """Return the latest commits that fit, of some heads and their past, whose whole past an epoch opens (E4).
+        """Return the latest commits that fit, of some heads and their past, whose past together an epoch opens (E4).
 
-        Not each of their pasts has the start of the epoch, but one has, for a commit names them together (E5). None where
-        none has. Costs O(commits that are left out).
+        Together: what opens an epoch may stand beside what was written in it. So all are asked at first, and each that
+        has an unopened epoch in its past is left out, until the rest opens all. One of them has the start of the epoch
+        in its past (E5); none where none has. Costs O(commits that are left out), and at most one round an epoch.
         """
+        num = self._nums.get(epoch)
+        latest, before = heads, None
+        while num is not None and latest and latest != before:
+            anchors = {self._anchors[one] for one in latest}
+            unopened = self._within_all(anchors) & ~self._open_within(num, anchors, latest)
+            latest, before = self._find_latest(latest, unopened, fits), latest
+        return latest if latest and self.is_within(epoch, latest) else ()
+
+    def _find_latest(
+        self, heads: tuple[CommitId, ...], unopened: int, fits: Callable[[CommitId], bool]
+    ) -> tuple[CommitId, ...]:
+        """Return the latest commits that fit, of some heads and their past, without these epochs in their past."""
         operations, found = self._operations, set[CommitId]()
         ahead, seen = list(heads), set(heads)
         while ahead:
             one = ahead.pop()
-            if self.opens_all(epoch, (one,)) and fits(one):
+            if not self._within[self._anchors[one]] & unopened and fits(one):
                 found.add(one)
                 continue
             fresh = [ack for ack in operations.previous(one) if ack not in seen]
             seen.update(fresh)
             ahead += fresh  # a search: its order decides nothing
-        latest = operations.reduce(found)
-        return latest if latest and self.is_within(epoch, latest) else ()
+        return operations.reduce(found)
 
     # --- which epoch is written in (E8) ---
 

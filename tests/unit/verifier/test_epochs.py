@@ -377,6 +377,20 @@ def test_who_may_not_open_names_what_the_epoch_opens(history: History) -> None:
     assert history.epochs.find_followable(epoch(99), heads) == ()
 
 
+def test_what_was_written_beside_the_opening_of_its_epoch_is_named_with_it(history: History) -> None:
+    # Else a right that was granted there could not be used by who has nothing but it.
+    left, right = history.start("ben", 4), history.start("cat", 4)
+    opened = history.do("ann", EpochOpen((GivenEpoch(epoch(right), key_of(right)),)), left, right, into=left)
+    post = history.do("dan", Post("on the right"), right, into=right)
+    third = history.start("ben", 4)
+    beside = history.do("dan", Post("in a third"), third, into=third)
+    heads = tuple(sorted(map(commit_id, (opened, post))))
+    assert history.epochs.find_followable(epoch(left), heads) == heads
+    assert history.epochs.find_followable(epoch(right), heads) == (commit_id(post),)
+    with_third = tuple(sorted((*heads, commit_id(beside))))
+    assert history.epochs.find_followable(epoch(left), with_third) == heads
+
+
 def test_what_came_beside_the_start_of_an_epoch_is_named_with_it(history: History) -> None:
     # Else a right that was granted meanwhile could not be used in the epoch.
     started, beside = history.start("ben", 4), history.do("dan", Post("beside"), 4)
