@@ -6,7 +6,7 @@ strangers cannot take. This machine's own programs are no strangers' host, and m
 share of its own.
 """
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,9 +14,11 @@ import trio
 
 from node.circuits.dialing import relay_at
 from protocol.limits.peers import (
+    ACCOUNTS_MAX,
     CONNECTIONS_PER_HOST_SHARE,
     HALF_OPEN_MAX,
     HANDSHAKE_ACCEPT_SECONDS,
+    HANDSHAKE_TURN_SECONDS,
     KNOWN_PLACES_SHARE,
 )
 from protocol.session.reach import Reach, host_of, network_of, reach_of
@@ -63,11 +65,14 @@ class Admission:
 
 
 class HalfOpen:
-    """Connections whose peers have not proved a key yet: few, each for a short time."""
+    """Connections whose peers have not proved a key yet: few, each for a short time, and of each host in turn."""
 
     def __init__(self, places: int | None = None) -> None:
         self._places = HALF_OPEN_MAX if places is None else places
         self._held: list[tuple[str, trio.CancelScope]] = []  # the oldest first
+        self._turns: OrderedDict[str, float] = (
+            OrderedDict()
+        )  # by host, when all its handshakes have had turns
 
     @contextmanager
     def place(self, address: str) -> Iterator[trio.CancelScope]:
@@ -82,6 +87,20 @@ class HalfOpen:
             finally:
                 if mine in self._held:
                     self._held.remove(mine)
+
+    async def wait_turn(self, address: str) -> None:
+        """Wait until the host may shake hands again: many short connections take a share of the processor only.
+
+        The wait is at most HALF_OPEN_MAX turns, 3.2 seconds: so many wait, and the oldest make room.
+        """
+        now, network = trio.current_time(), share_name(address)
+        free = self._places * HANDSHAKE_TURN_SECONDS  # of turns that are taken without a wait
+        last = max(self._turns.get(network, 0.0), now) + HANDSHAKE_TURN_SECONDS
+        last = self._turns[network] = min(last, now + 2 * free)
+        self._turns.move_to_end(network)
+        if len(self._turns) > ACCOUNTS_MAX:
+            self._turns.popitem(last=False)
+        await trio.sleep(max(0.0, last - now - free))
 
     def _make_room(self) -> None:
         counts = Counter(network for network, _ in self._held)

@@ -194,6 +194,7 @@ class Network(PeerRegistry):
         """`address` is where the peer is: of a stream by WebSocket (`web`), as far as its proxy says."""
         with one_connection():
             with self._half_open.place(address) as scope:
+                await self._half_open.wait_turn(address)
                 secure = await accept(stream, self._seed, AgreementSecret(secrets.token_bytes(32)))
             if scope.cancelled_caught:
                 raise TransportError("timeout", "no handshake in time")

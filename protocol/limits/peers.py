@@ -6,7 +6,6 @@ from protocol.limits.formats import KIB, MIB, PUBLICATION_SIZE_MAX
 
 OFFERS_FOLLOWED_MAX: Final = 1000
 """Accepted offers of one repo whose branches a node follows, the latest."""
-
 LOBBY_COMMIT_COUNT_MAX: Final = 256
 """Commits of a lobby's root branch that a node takes, its owners' beyond: requests of up to 17 KB from who holds a link."""
 LOBBY_OWN_COUNT_MAX: Final = 2 * LOBBY_COMMIT_COUNT_MAX
@@ -241,8 +240,9 @@ CONNECTIONS_MAX: Final = 128
 KNOWN_PLACES_SHARE: Final = 4
 """This part (a quarter) of them is kept for peers that are configured, learned of, or have shown that they know a branch."""
 HALF_OPEN_MAX: Final = 64
-"""Connections whose handshake has not ended; the newest takes the place of an old one of the host that has most. An honest
-handshake takes three times the way there and back, some tenths of a second."""
+"""Connections whose handshake has not ended; the newest takes the place of an old one of the host that has most."""
+HANDSHAKE_TURN_SECONDS: Final = 0.05
+"""Seconds between handshakes with one host, after HALF_OPEN_MAX without a wait: each takes 4 ms of the processor."""
 HANDSHAKE_ACCEPT_SECONDS: Final = 5.0
 """Seconds for which one of them lasts: half of HANDSHAKE_TIMEOUT_SECONDS, which a dialer grants on a slow line."""
 STRANGER_IDLE_SECONDS: Final = 120.0

@@ -19,6 +19,7 @@ from protocol.limits.peers import (
     ADDRESSES_PER_TELLER_MAX,
     CONNECTIONS_PER_HOST_SHARE,
     HANDSHAKE_ACCEPT_SECONDS,
+    HANDSHAKE_TURN_SECONDS,
     HOST_TRIES_MAX,
     HOST_TRIES_SECONDS,
     HOSTS_TRIED_MAX,
@@ -279,6 +280,29 @@ async def test_half_open_connections_make_room_for_the_newest_of_another_host(
             await trio.testing.wait_all_tasks_blocked()
         assert ended == [("10.0.0.1:1", 0.0)], "the oldest of the host that has most"
     assert [seconds for _, seconds in ended[1:]] == [pytest.approx(HANDSHAKE_ACCEPT_SECONDS)] * 3
+
+
+async def test_handshakes_of_one_host_take_turns(autojump_clock: MockClock) -> None:
+    half_open, began, waited = HalfOpen(4), trio.current_time(), list[float]()
+
+    async def count(address: str, times: int) -> None:
+        for _ in range(times):
+            await half_open.wait_turn(address)
+            waited.append(round((trio.current_time() - began) / HANDSHAKE_TURN_SECONDS, 3))
+
+    await count("10.0.0.1:1", 4)
+    assert waited == [0] * 4, "as many as are half open at a time"
+    await count("10.0.0.1:2", 2)
+    await count("10.0.0.2:1", 1)
+    assert waited[4:] == [1, 2, 2], "then one a turn; another host waits for none of them"
+    async with trio.open_nursery() as nursery:
+        for _ in range(9):
+            nursery.start_soon(count, "10.0.0.1:3", 1)
+    assert max(waited) == 2 + 4, "no wait is longer than the places last"
+    await trio.sleep(8 * HANDSHAKE_TURN_SECONDS)
+    before = trio.current_time()
+    await count("10.0.0.1:4", 4)
+    assert trio.current_time() == pytest.approx(before), "after a rest as at first"
 
 
 def test_one_ipv6_network_has_one_share() -> None:
