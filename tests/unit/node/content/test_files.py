@@ -21,7 +21,7 @@ from storage.engine.database import StorageError
 from storage.repos.repos import Branch
 from tests.support.ids import as_object_id
 from tests.support.machine import fail_after
-from tests.support.nodes import Node, connected, open_nodes, until_equal
+from tests.support.nodes import Node, connected, open_nodes, share, until_equal
 
 
 def _files_of(node: Node) -> FileService:
@@ -187,12 +187,10 @@ async def test_two_small_files_of_one_id_are_two_files(tmp_path: Path) -> None:
 async def test_an_add_that_the_remover_had_not_seen_stays(tmp_path: Path) -> None:
     data = _content(1000)
     with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
-        repo, _ = alice.create_repo()
-        await bob.joiner.begin(alice.invite(repo))
+        await share(alice, bob)
         await _files_of(alice).add("main", "old", _stream(data))
         async with connected(bob, alice):
             await until_equal(alice, bob)
-            await until_equal(alice, bob, "root")
         await _files_of(bob).remove("main", "old")
         await _files_of(alice).add("main", "again", _stream(data))
         assert (_names(alice), _names(bob)) == (["old", "again"], [])
