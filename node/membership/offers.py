@@ -14,21 +14,26 @@ from dataclasses import dataclass
 from typing import Final
 
 import msgspec
+import structlog
 from msgspec.structs import replace
 
 from node.ingest.people import SHORT_ID_LENGTH, People
-from node.ingest.replica import Replica, load_blocks_of, open_stored
+from node.ingest.replica import Replica, open_stored
+from node.timelines.commit_fields import load_whole_blocks
 from protocol.codec import DecodeError
-from protocol.formats.body import Offer, decode_body, encode_body
+from protocol.formats.body import Body, Offer, UnknownBody, decode_body, encode_body
 from protocol.formats.links import BranchCapability, decode_branch_capability
 from protocol.formats.text import id_text, parse_id
 from protocol.ids import BlockId, BranchId, CommitId, RepoId, UserId
 from protocol.limits.formats import NAME_SIZE_MAX
 from protocol.limits.peers import OFFERS_FOLLOWED_MAX
+from storage.commits.blocks import DamagedBlock
 from storage.commits.commits import load_rows
 from storage.repos.repos import Repo, add_branch_alone
 from verifier.documents import DocumentEntry
 from verifier.offers import FoundOffer
+
+log = structlog.get_logger()
 
 COMMENTS_REPO: Final = "comments"
 """Name of the repo that holds what a user comments."""
@@ -100,19 +105,29 @@ def find_accepted(replica: Replica, repo: Repo) -> list[AcceptedOffer]:
 
 
 def load_stripped(replica: Replica, offers: list[FoundOffer]) -> list[FoundOffer]:
-    """Return offers with the notes and links that are not in memory. Costs O(these): an admin accepted each, late."""
+    """Return offers with the notes and links that are not in memory, without those whose blocks are damaged here.
+
+    Costs O(these): an admin accepted each, late.
+    """
     stripped = [one.operation.commit_id for one in offers if one.is_stripped]
     if not stripped:
         return offers
     with replica.database.read() as connection:
         rows = [*load_rows(connection, stripped).values()]
-        blocks = load_blocks_of(connection, rows)
-    bodies = {row.commit_id: open_stored(replica, row, blocks[row.num])[1] for row in rows}
+        blocks = load_whole_blocks(connection, rows)
+    bodies: dict[CommitId, Body | UnknownBody] = {}
+    for row in rows:
+        try:
+            bodies[row.commit_id] = open_stored(replica, row, blocks[row.num])[1]
+        except (KeyError, DamagedBlock):
+            # The others say what they say. `ravel repair` asks peers for this one.
+            log.warning("a damaged offer is passed over", commit=id_text(row.commit_id))
+    whole = [one for one in offers if not one.is_stripped or one.operation.commit_id in bodies]
     return [
         FoundOffer(one.operation, body, one.is_accepted, one.answers)
-        if one.is_stripped and isinstance(body := bodies.get(one.operation.commit_id), Offer)
+        if one.is_stripped and isinstance(body := bodies[one.operation.commit_id], Offer)
         else one
-        for one in offers
+        for one in whole
     ]
 
 

@@ -130,10 +130,13 @@ class StatedComments:
             membership = replica.membership(repo.repo_id)
             now = membership.now()
             offers = membership.offers.find_answered(membership.operations, now)
+        whole = load_stripped(replica, offers)
+        if len(whole) < len(offers):  # one is damaged: an earlier offer would be taken for its comment's last
+            return {}
         last: dict[_Comment, AcceptedOffer] = {}
         keys: dict[_Comment, set[str]] = {}
         answers: dict[_Comment, tuple[CommitId, ...]] = {}
-        for found in load_stripped(replica, offers):
+        for found in whole:
             offer = AcceptedOffer.of(found)
             comment = _comment_of(offer)
             if comment is not None:

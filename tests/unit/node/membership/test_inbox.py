@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import trio
 from msgspec.structs import replace
+from sqlalchemy import update
 from trio.testing import MockClock
 
 from node.api.targets import Targets
@@ -18,7 +19,13 @@ from node.membership import comments as comments_module
 from node.membership import joining
 from node.membership.comments import Comments
 from node.membership.inbox import Inbox
-from node.membership.offers import COMMENTS_REPO, STATED_COMMENTS, AcceptedOffer
+from node.membership.offers import (
+    COMMENTS_REPO,
+    STATED_COMMENTS,
+    AcceptedOffer,
+    find_accepted,
+    follow_accepted,
+)
 from node.membership.sharing import Sharing
 from node.membership.stated_comments import StatedComments
 from node.network.network import Network
@@ -34,9 +41,12 @@ from protocol.ids import BlockId, BranchId, CommitId
 from protocol.limits.formats import OFFERS_OF_AUTHOR_MAX
 from protocol.limits.users import COMMENT_QUOTE_SIZE_MAX, COMMENT_SIZE_MAX
 from ravel.types.inbox import CommentView, OfferView
+from storage.commits.commits import load_rows
 from storage.engine.database import StorageError
+from storage.engine.id_keys import unpack_nums
 from storage.repos.deletion import forget_repo
 from storage.repos.repos import Branch, Repo
+from storage.schema.schema import blocks
 from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, ids, meet, members_of, open_nodes, share, together
@@ -531,6 +541,32 @@ async def test_an_offer_that_was_accepted_once_many_others_had_come_is_read_from
     first, *others = _inbox(alice).find_offers(_repo(alice, "repo"))
     assert (first.operation.commit_id, first.is_accepted) == (written[0].commit_id, True)
     assert (first.body.note, first.body.link, len(others)) == ("note 0", b"link", OFFERS_OF_AUTHOR_MAX)
+
+
+@pytest.mark.slow
+async def test_of_offers_that_are_read_from_the_store_one_that_is_damaged_does_not_take_the_others_along(
+    nodes: list[Node],
+) -> None:
+    alice = nodes[0]
+    alice.create_repo()
+    repo, branch = _repo(alice, "repo"), _branch(alice, "repo:main")
+    drafts = [
+        Draft(Offer(branch.branch_id, False, f"note {number}", b"link"))
+        for number in range(OFFERS_OF_AUTHOR_MAX + 3)
+    ]
+    root = alice.replica.root_branch(repo)
+    written, _ = alice.author.write_many(root, lambda _: drafts)
+    early = [one.commit_id for one in written[:3]]
+    alice.author.write_many(root, lambda _: [Draft(Answer(one, accepts=True)) for one in early])
+    with alice.replica.database.write() as connection:
+        rows = load_rows(connection, early)
+        for commit_id, place in ((early[0], 0), (early[1], -1)):  # the commit's own block, and the body's
+            num = unpack_nums(rows[commit_id].block_nums)[place]
+            connection.execute(update(blocks).where(blocks.c.num == num).values(encoded=b"damaged"))
+    alice.is_damaged = True
+    assert [one.body.note for one in find_accepted(alice.replica, repo)] == ["note 2"]
+    assert len(_inbox(alice).find_offers(repo)) == OFFERS_OF_AUTHOR_MAX + 1
+    follow_accepted(alice.replica, repo)  # as each change of the root branch has it done
 
 
 @pytest.mark.slow
