@@ -4,7 +4,9 @@ A reply, an edit and a deletion are posts of the same branch (`verifier.posts`).
 """
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 
 from sqlalchemy import Connection
@@ -32,6 +34,7 @@ from storage.commits.commits import TimelineRow, load_rows
 from storage.commits.post_index import (
     NO_CHANGE,
     can_be_changed,
+    iterate_posts,
     load_changes,
     load_replies,
     load_versions,
@@ -39,11 +42,13 @@ from storage.commits.post_index import (
 from storage.engine.errors import StorageError
 from storage.engine.id_keys import chunks
 from storage.repos.repos import Branch
-from verifier.posts import CHANGES, HIDDEN_KINDS, Relation, make_attach_place, make_place
+from verifier.posts import CHANGES, HIDDEN_KINDS, Relation, devices_of, make_attach_place, make_place
 
 _FILES_KIND: Final = kind_name(Files)
 _DELETION_TEXT: Final = "(deleted an earlier post)"
 """What older nodes show of a deletion."""
+_LOOKED_AT_ONCE: Final = 256
+"""Posts that are opened at a time to see which files they name: 1 MB where they are long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +130,10 @@ class Posts:
         return await self._write_about(target, draft, Relation.EDIT, target.row.commit_id)
 
     async def delete(self, commit: str) -> WrittenPost:
-        """Delete a post for good, and remove its files from the branch. Raises ServiceError as `edit`."""
+        """Delete a post for good, and remove its files from the branch, but those that another post of this person names.
+
+        Costs O(this person's posts in the branch) where it has files. Raises ServiceError as `edit`.
+        """
         target = await self._find_own(commit, "delete")
         files = await self._hub.run_blocking(self._load_attached, target.row)
         first, *others = [*chunks(files, FILE_COUNT_MAX)] or [()]
@@ -249,16 +257,40 @@ class Posts:
         return tuple(ids)
 
     def _load_attached(self, post: TimelineRow) -> list[tuple[CommitId, ObjectId]]:
-        """Load the files of a post that the branch still has, with the commits that added them."""
+        """Load the files that the branch has of a post alone, with the commits that added them."""
         replica = self._hub.replica
         with replica.database.read() as connection:
             fields = stored_fields(replica, post, load_whole_blocks(connection, [post]).get(post.num))
             show_attached(connection, replica, post, fields)
+            named = {one["commit"] for one in fields.get("attachments", ()) if one["files"]}
+            others = self._find_named_again(connection, post, named) if named else set()
         return [
             (CommitId(BlockId(parse_id(one["commit"]))), ObjectId(BlockId(parse_id(file["file"]))))
             for one in fields.get("attachments", ())
+            if one["commit"] not in others
             for file in one["files"]
         ]
+
+    def _find_named_again(
+        self, connection: Connection, post: TimelineRow, named: AbstractSet[str]
+    ) -> set[str]:
+        """Find those of some commits that other posts of the person name: what is hidden too, for it may be shown again."""
+        replica = self._hub.replica
+        persons = replica.persons(replica.branches[post.branch_num].facts.repo_id)
+        adders = load_rows(connection, [CommitId(BlockId(parse_id(one))) for one in named])
+        users = devices_of(persons, [post.author])[post.author]
+        first = min(row.num for row in adders.values())
+        posts = iterate_posts(connection, post.branch_num, users, first)
+        found: set[str] = set()
+        while part := list(islice(posts, _LOOKED_AT_ONCE)):
+            blocks = load_whole_blocks(connection, part)
+            for row in part:
+                fields = stored_fields(replica, row, blocks.get(row.num))
+                again = named.intersection(one["commit"] for one in fields.get("attachments", ()))
+                if again and row.num != post.num:
+                    changes = load_changes(connection, [row], persons)
+                    found |= set() if changes.get(row.num, NO_CHANGE).is_deleted else again
+        return found
 
     def _load_post(self, connection: Connection, text: str) -> TimelineRow:
         """Find the commit of an id or prefix; for an edit or a deletion that counts, its post. Raises ServiceError."""

@@ -5,7 +5,7 @@ the same person. The last edit in canonical order says what the post says; a del
 index, so that it costs the same whether a post was edited once or ten thousand times, and whatever others state of it.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
@@ -18,10 +18,13 @@ from storage.commits.position_index import CANONICAL_ORDER
 from storage.engine.bulk import select_in
 from storage.engine.column_encryption import cipher_of
 from storage.engine.id_keys import chunks
+from storage.engine.queries import stream_rows
 from storage.schema.schema import authors, commits
 from verifier.posts import CHANGED_KINDS, CHANGES, Relation, devices_of
 
 _POST: Final = commits.alias("post")
+_STREAMED_COUNT: Final = 256
+"""Rows of posts in memory at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +138,25 @@ def load_replies(
     cipher = cipher_of(connection)
     ordered = query.order_by(*CANONICAL_ORDER).limit(limit)
     return [timeline_row(cipher, row) for row in connection.execute(ordered)]
+
+
+def iterate_posts(
+    connection: Connection, branch_num: int, users: Collection[UserId], after: int
+) -> Iterator[TimelineRow]:
+    """Yield posts of a branch by some users that are not void, and came after the commit with number `after`.
+
+    Edits and deletions are none. Costs O(commits of these users in the branch).
+    """
+    cipher = cipher_of(connection)
+    query = ROWS.where(
+        commits.c.branch_num == branch_num,
+        commits.c.author_num.in_(list(_number_users(connection, users).values())),
+        commits.c.num > after,
+        commits.c.body_kind.in_(CHANGED_KINDS),
+        ~commits.c.is_void,
+    )
+    rows = (timeline_row(cipher, row) for row in stream_rows(connection, query, _STREAMED_COUNT))
+    return (row for row in rows if can_be_changed(row))
 
 
 # --- steps ---

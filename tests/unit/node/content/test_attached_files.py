@@ -132,6 +132,30 @@ async def test_a_removed_file_is_gone_from_its_post_and_a_deleted_post_takes_its
     assert [one["name"] for one in (await files.window("main", 0, 10))["files"]] == ["other.txt"]
 
 
+async def test_files_stay_as_long_as_a_post_that_is_not_deleted_names_them(room: Room) -> None:
+    """Also one that is hidden: it may be shown again."""
+    shared, own = await room.add("shared"), await room.add("own")
+    posts, files = room.posts(), FileService(room.node.hub, room.node.author, room.node.branch)
+    first = (await posts.write("main", "first", attachments=[shared, own]))["commit"]
+    second = (await posts.write("main", "second", attachments=[shared]))["commit"]
+    third = (await posts.reply(second, "third", attachments=[shared]))["commit"]
+    theirs = make_attach_place((_id(own),))
+    room.authors["bob"].write(room.branch, Draft(Post("not bob's"), tangles=(theirs,)))
+
+    async def names() -> list[str]:
+        return [one["name"] for one in (await files.window("main", 0, 10))["files"]]
+
+    await posts.hide(third, hidden=True)
+    await posts.delete(first)
+    assert (room.files(second), await names()) == ([(shared, ["shared"])], ["shared"])
+    await posts.delete(second)
+    assert await names() == ["shared"]
+    await posts.hide(third, hidden=False)
+    assert room.files(third) == [(shared, ["shared"])]
+    await posts.delete(third)
+    assert await names() == []
+
+
 async def test_a_hidden_post_shows_no_files_and_void_ones_do_not_count(room: Room) -> None:
     mine, bobs = await room.add("mine"), await room.add("bobs", "bob")
     post = (await room.posts().write("main", "hidden", attachments=[mine]))["commit"]
