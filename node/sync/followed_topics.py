@@ -11,7 +11,7 @@ A view of one branch, which links open, is announced to relays, and to peers tha
 by a link. All that it has comes to other members on the epoch's topics, and would come twice.
 """
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
@@ -51,7 +51,11 @@ class FollowedTopics:
         )  # that the peer has announced, to be announced next
         self._waiting: OrderedDict[TopicKey, None] = OrderedDict()  # that are announced in their turn
         self._kept = KeptTurns()  # that a partner is to keep
-        self._unnamed: list[TopicKey] = []  # of those, the new ones
+        self._fresh: OrderedDict[TopicKey, None] = (
+            OrderedDict()
+        )  # that are new or have changed, and are to be sorted first
+        self._written: list[TopicKey] = []  # of those, the ones that were sorted and are written on
+        self._unnamed: deque[TopicKey] = deque()  # that wait, and have no name by which to find them yet
         # By repo: topics of ended epochs, which are announced if there is a reason to (`_rests`).
         self._resting: dict[int, dict[TopicKey, None]] = {}
         self._level: set[int] = set()  # repos whose resting topics hold the same at the peer
@@ -68,11 +72,11 @@ class FollowedTopics:
     @property
     def waiting_count(self) -> int:
         """Return how many topics wait for their turn."""
-        return len(self._waiting) + len(self._asked) + len(self._kept)
+        return len(self._waiting) + len(self._asked) + len(self._kept) + len(self._fresh)
 
     def is_waiting(self, topic: TopicKey) -> bool:
         """Return True if a topic is still to be compared: it waits for its turn, or for the comparison of all that rest."""
-        if topic in self._waiting or topic in self._asked:
+        if topic in self._waiting or topic in self._asked or topic in self._fresh:
             return True
         repo_num = self._repo_of(topic)
         if repo_num in self._level or topic not in self._resting.get(repo_num, ()):
@@ -83,7 +87,11 @@ class FollowedTopics:
 
     @property
     def is_due(self) -> bool:
-        """Return True if more can be announced now."""
+        """Return True if `announce` has anything to do now."""
+        return bool(self._fresh or self._unnamed) or self._is_turn_due
+
+    @property
+    def _is_turn_due(self) -> bool:
         if self._asked:
             return self._session.has_room
         return bool(self._waiting or self._kept) and self._session.may_announce
@@ -95,7 +103,7 @@ class FollowedTopics:
         connection.
         """
         self._tick, by_topic, moved = self._hub.replica.shown.topics_since(self._tick)
-        for topic in moved:
+        for topic in moved if self.places else ():
             followed = self._hub.find_followed(topic)
             if followed is not None and self.places.get(topic) == PROMISED:
                 self.places[topic] = topic_place(followed)  # nothing was agreed about it so far
@@ -103,32 +111,47 @@ class FollowedTopics:
                 return False
         fresh = [by_topic[topic] for topic in moved if topic in by_topic and topic not in self.places]
         fresh.sort(key=self._order)
-        for one in fresh:  # again, whenever they change
-            if one.is_view and not (self._session.peer_is_relay or self._session.has_heard_of(one.topic)):
-                self._views[one.topic] = None
-                self._names[self._session.peer_name_of(one.topic)] = one.topic
-            elif self._rests(one):
-                self._resting.setdefault(one.repo_num, {})[one.topic] = None
-                self._names[self._session.peer_name_of(one.topic)] = one.topic
-            else:
-                self._waiting[one.topic] = None
-                self._unnamed.append(one.topic)
+        self._fresh.update((one.topic, None) for one in fresh)  # again, whenever they change
         for one in self._hub.windows.vouchers.promised():
             if one.topic not in self.places and one.topic not in self._waiting:
-                self._waiting[one.topic] = None
-                self._unnamed.append(one.topic)
-        if not self._session.has_room_for(len(self._waiting)):  # thousands may wait before a new epoch
-            for one in reversed(fresh):
-                if one.topic in self._waiting and self._is_written(one):
-                    self._waiting.move_to_end(one.topic, last=False)
+                self._wait(one.topic)
         self._release_changed({by_topic[topic].repo_num for topic in moved if topic in by_topic})
         return True
+
+    def _sort(self, one: Topic) -> None:
+        """Have a topic wait, or rest, or lie ready for a peer that announces it."""
+        if one.topic in self.places:
+            return
+        if one.is_view and not (self._session.peer_is_relay or self._session.has_heard_of(one.topic)):
+            self._views[one.topic] = None
+            self._names[self._session.peer_name_of(one.topic)] = one.topic
+        elif self._rests(one):
+            self._resting.setdefault(one.repo_num, {})[one.topic] = None
+            self._names[self._session.peer_name_of(one.topic)] = one.topic
+        else:
+            self._wait(one.topic)
+            if self._is_written(one):
+                self._written.append(one.topic)
+
+    def _wait(self, topic: TopicKey) -> None:
+        self._waiting[topic] = None
+        self._unnamed.append(topic)
+
+    def _put_written_first(self) -> None:
+        """Have topics that were sorted and are written on go before the others, where not all have room."""
+        written, self._written = self._written, []
+        if not self._session.has_room_for(len(self._waiting)):  # thousands may wait before a new epoch
+            for topic in reversed(written):
+                if topic in self._waiting:
+                    self._waiting.move_to_end(topic, last=False)
 
     def _release_changed(self, changed: AbstractSet[int]) -> None:
         """Announce what rests and is written on again."""
         for repo_num in changed & self._resting.keys():
-            for topic in self._hub.replica.tables.writing_topics(repo_num):
-                self.wake(topic)
+            resting = self._resting[repo_num]
+            for topic in self._hub.replica.tables.writing_topics(repo_num) & resting.keys():
+                del resting[topic]
+                self._asked[topic] = None
 
     def _rests(self, one: Topic) -> bool:
         """Return True if a topic is of an ended epoch, and nothing is known to be lacking on it on either side.
@@ -157,8 +180,8 @@ class FollowedTopics:
         return 0 if opened is None else opened.repo_num
 
     def wake(self, topic: TopicKey) -> bool:
-        """Announce next a topic that rests. Return True if it did."""
-        resting = self._resting.get(self._repo_of(topic), {})
+        """Announce next a topic that rests, or is not sorted yet and may. Return True if it did."""
+        resting = self._fresh if topic in self._fresh else self._resting.get(self._repo_of(topic), {})
         if topic not in resting:
             return False
         del resting[topic]
@@ -212,29 +235,42 @@ class FollowedTopics:
         self._waiting.update(self._views)
         self._views.clear()
 
-    def announce(self) -> list[Output]:
-        """Announce topics that wait for it, as many as may be now. Each that settles makes room for another."""
-        outputs = self._take_turns()
-        new, self._unnamed = self._unnamed, []
-        for topic in new:
-            if topic in self._waiting:
-                name = self._session.peer_name_of(topic)
-                self._names[name] = topic
-                if self._session.has_heard_of(topic):
-                    self.note_announced([name])
-        return [*outputs, *self._take_turns()]
+    def announce(self, most: int) -> list[Output]:
+        """Announce topics that wait for it, as far as there is room: each that settles makes room for another.
 
-    def _take_turns(self) -> list[Output]:
+        Take `most` steps, each of one topic, which is sorted, announced or named. `is_due` says if others are left.
+        """
         outputs: list[Output] = []
-        while self.is_due:
-            if queue := self._asked or self._waiting:
-                topic, _ = queue.popitem(last=False)
+        for _ in range(most):
+            if self._fresh:
+                one = self._hub.replica.by_topic.get(self._fresh.popitem(last=False)[0])
+                if one is not None:
+                    self._sort(one)
+                if not self._fresh:
+                    self._put_written_first()
+            elif self._is_turn_due:
+                outputs += self._take_turn()
+            elif self._unnamed:
+                self._name(self._unnamed.popleft())
             else:
-                topic = self._kept.pop()
-            followed = self._hub.find_followed(topic) or self._hub.windows.vouchers.find_promised(topic)
-            if followed is not None and topic not in self.places:
-                outputs += self._follow(followed)
+                break
         return outputs
+
+    def _take_turn(self) -> list[Output]:
+        if queue := self._asked or self._waiting:
+            topic, _ = queue.popitem(last=False)
+        else:
+            topic = self._kept.pop()
+        followed = self._hub.find_followed(topic) or self._hub.windows.vouchers.find_promised(topic)
+        return self._follow(followed) if followed is not None and topic not in self.places else []
+
+    def _name(self, topic: TopicKey) -> None:
+        """Note by which name the peer would announce a topic that waits, and announce it next if the peer has."""
+        if topic in self._waiting:
+            name = self._session.peer_name_of(topic)
+            self._names[name] = topic
+            if self._session.has_heard_of(topic):
+                self.note_announced([name])
 
     def answer_deposit(
         self, kept: Sequence[KeptTopic], refused: tuple[TopicKey, ...], reason: str

@@ -83,18 +83,17 @@ class WindowPort:
 
     def summarise(self, topics: Sequence[TopicKey]) -> None:
         """Have topics summarised: at once, or after what is asked for before the past comes."""
-        held = [topic for topic in topics if self._may_be_new(topic)]
+        held = {topic: None for topic in topics if self._may_be_new(topic)}
         if held:
             self._summaries.update((topic, trio.Event()) for topic in held)
-            self._conversation.start(self._open_new, held)
+            self._conversation.start(self._open_new, list(held))
         promised = [topic for topic in topics if topic not in held and self._is_promised(topic)]
         self._load_summaries([topic for topic in topics if topic not in held and topic not in promised])
 
-    def summary_came(self) -> None:
-        """Note that the peer has said a summary: perhaps of a topic that is held back."""
-        for topic, event in self._summaries.items():
-            if self._peer_count(topic) is not None:
-                event.set()
+    def summary_came(self, topic: TopicKey) -> None:
+        """Note that the peer has said a summary of a topic: perhaps of one that is held back."""
+        if topic in self._summaries and self._peer_count(topic) is not None:
+            self._summaries[topic].set()
 
     def compared(self, topic: TopicKey) -> None:
         """Ask for windows where both summaries are here, and the peer's says that this node is far behind."""
@@ -180,7 +179,7 @@ class WindowPort:
     async def _open(self, topic: TopicKey) -> None:
         """Ask for what comes before the past of a topic, then have it summarised."""
         try:
-            self.summary_came()
+            self.summary_came(topic)
             with trio.move_on_after(WINDOW_HOLD_SECONDS):
                 with trio.move_on_after(self._patience):
                     await self._summaries[topic].wait()

@@ -179,7 +179,7 @@ class Session:
     def _note_changed(self, event: events.Event, outputs: list[Output]) -> None:
         """Note topics that may have changed: that of the event, and those of its outputs."""
         if isinstance(event, events.MessageReceived):
-            progress = self._find(event.message)
+            progress = self.find_topic(event.message)
             topics = [None if progress is None else progress.topic]
         else:
             topics = [getattr(event, "topic", None)]
@@ -192,13 +192,13 @@ class Session:
         row = MESSAGES[type(message)]
         if not row.standings:
             return row.handler(self, message)
-        progress = self._find(message)
+        progress = self.find_topic(message)
         standing = TopicStanding.FOREIGN if progress is None else progress.standing
         if standing not in row.standings:
             raise PeerFault("unknown_topic")
         return row.handler(self, progress, message)
 
-    def _find(self, message: messages.Message) -> TopicProgress | None:
+    def find_topic(self, message: messages.Message) -> TopicProgress | None:
         """Return the topic that a message names; None where it names none, or one that is not followed here."""
         blind: BlindTopic | None = getattr(message, "topic", None)
         return None if blind is None else self._announced.by_blind.get(blind)

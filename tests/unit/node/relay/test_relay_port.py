@@ -27,6 +27,7 @@ from storage.schema.relay_schema import relay_topics
 from storage.topics.difference import TopicTables
 from tests.support.relays import PLENTY, open_relay
 from tests.support.strangers import met
+from tests.support.turns import Steps
 
 
 class CountedTopic(bytes):
@@ -280,15 +281,6 @@ async def test_a_connection_takes_as_many_topics_as_one_peer_may_bring_whoever_b
             (connection,) = relay.hub.sources
             assert {one.topic for one in connection.topics} == set(topics[:2])
             assert [one.count for one in service.refusals.counts.values()] == [2]
-
-
-class Steps(trio.abc.Instrument):
-    """Counts the turns of tasks."""
-
-    count = 0
-
-    def before_task_step(self, task: object) -> None:
-        self.count += 1
 
 
 async def test_a_deposit_is_answered_a_slice_at_a_time_at_the_cost_of_its_peer(

@@ -4,7 +4,7 @@ import gc
 import weakref
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 
 import pytest
@@ -16,10 +16,12 @@ from node.network import peers
 from node.network.network import Network
 from node.network.peer_state import PeerState
 from node.network.peer_views import TopicNames, view_topics
+from node.sync import connection as connection_module
 from node.sync import topic_work
 from node.sync.addresses import AddressSource
 from node.sync.block_requests import NotFetched
 from node.sync.connection import Connection, Ended
+from node.sync.followed_topics import FollowedTopics
 from node.sync.session_queries import Followed, read_summaries
 from node.wire.transport import SecureStream, TransportError
 from protocol.codec import encode
@@ -27,7 +29,7 @@ from protocol.crypto.keys import ConvergenceSecret
 from protocol.formats.block import encrypt_block
 from protocol.ids import AnnouncedTopic, BlindTopic, BlockId, Digest, TopicKey
 from protocol.limits.peers import FETCH_SECONDS_MAX, FETCH_TIMEOUT_SECONDS, FETCHED_COUNT_MAX, STALLED_SECONDS
-from protocol.session.events import SummaryLoaded
+from protocol.session.events import Event, MessageReceived, SummaryLoaded
 from protocol.session.features import FEATURES
 from protocol.session.messages import (
     Announce,
@@ -42,6 +44,8 @@ from protocol.session.messages import (
     Want,
     decode_message,
 )
+from protocol.session.outputs import Output
+from protocol.session.session import Session
 from ravel.types.peers import TopicView
 from storage.relay.relay import KeptTopic
 from storage.repos.epochs import Topic
@@ -50,6 +54,7 @@ from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
 from tests.support.nodes import meet, open_nodes
 from tests.support.strangers import met
+from tests.support.turns import Steps
 
 UNREADABLE: dict[str, tuple[bytes, str]] = {
     "garbage": (b"\xff" * 100, "bad_message:unknown_message"),
@@ -535,3 +540,50 @@ async def test_a_new_repo_makes_a_connection_look_at_no_other_topic_and_a_new_br
             alice.author.founding.create_branch(next(iter(alice.replica.repos.values())), "another")
             alice.hub.topics_changed()
             assert looked == []
+
+
+async def test_many_topics_are_announced_and_taken_in_turns_with_the_work_of_others(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To announce or to join one takes 25 us; there may be thousands. The turns cost a stranger, and no member."""
+    most = 4
+    monkeypatch.setattr(connection_module, "_TOPICS_AT_ONCE", most)
+    steps, announced, joined = Steps(), list[tuple[int, int]](), list[tuple[int, int]]()
+    announce, handle = FollowedTopics.announce, Session.handle
+
+    def note_announced(followed: FollowedTopics, most: int) -> list[Output]:
+        before = len(followed.places)
+        outputs = announce(followed, most)
+        if len(followed.places) > before:
+            announced.append((steps.count, len(followed.places) - before))
+        return outputs
+
+    def note_joined(session: Session, event: Event) -> list[Output]:
+        if isinstance(event, MessageReceived) and isinstance(event.message, Announce):
+            joined.append((steps.count, len(event.message.topics)))
+        return handle(session, event)
+
+    with open_nodes(tmp_path, "alice") as (alice,):
+        for number in range(5):
+            alice.create_repo(f"repo {number}")
+        topics = list(alice.replica.by_topic)
+        alice.hub.cpu_clock = count(0.0, 0.5).__next__
+        monkeypatch.setattr(FollowedTopics, "announce", note_announced)
+        monkeypatch.setattr(Session, "handle", note_joined)
+        trio.lowlevel.add_instrument(steps)
+        async with met(alice) as stranger:
+            heard = list[AnnouncedTopic]()
+            while len(heard) < len(topics):
+                heard += (await stranger.hear(Announce)).topics
+            assert [one for _, one in announced] == [2, most, most], "before, they are sorted"
+            assert len({step for step, _ in announced}) == 3, "others have their turn between"
+            (connection,) = alice.hub.sources
+            assert isinstance(connection, Connection)
+            assert connection.account.used >= 3 * 0.5
+            own = [stranger.announcement(one).topics[0] for one in topics]
+            await stranger.say(Announce(tuple(own)))
+            for _ in topics:
+                await stranger.hear(Summary)
+            assert [one for _, one in joined] == [most, most, 2]
+            assert len({step for step, _ in joined}) == 3
+        trio.lowlevel.remove_instrument(steps)

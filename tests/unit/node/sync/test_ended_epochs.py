@@ -206,6 +206,7 @@ def test_a_peer_that_asks_by_one_topic_after_another_is_answered_once_for_a_repo
         session = Session(SessionId(b"s" * 32), is_dialer=True)
         followed = FollowedTopics(alice.hub, session, lambda _: False, lambda: False)
         followed.look()
+        followed.announce(100)
         own = [one.topic for one in alice.replica.tables.epochs_in(alice.repo().num)]
         answers = [followed.find_earlier(one, is_asked=True) for one in own]
         assert [len(answer or ()) > 0 for answer in answers] == [True, False, False]
