@@ -1,8 +1,7 @@
 """Forecasts: when a bound is met if a node goes on to grow as it did lately. Pure.
 
 Each is a straight line. What a start and memory cost beyond those of an empty node has come with commits of root branches,
-whose memberships each start loads, and so have topics, with the epochs that these begin. What the disk holds has come with
-all commits.
+whose memberships each start loads. Topics have come with epochs. What the disk holds has come with all commits.
 """
 
 import re
@@ -35,6 +34,7 @@ class Pace:
     days: float
     commits: int
     root_commits: int
+    inits: int
     held: Held
 
 
@@ -59,7 +59,8 @@ def find_pace(days: Sequence[Day], held: Held, now: float) -> Pace | None:
     most = max(days, key=lambda one: one.all.commits)
     usual = [one for one in days if one is not most]
     root = sum(one.causes[cause].commits for one in usual for cause in (MEMBERS, EPOCHS))
-    return Pace(span, sum(one.all.commits for one in usual), root, held)
+    inits = sum(held.inits.get(one.day, 0) for one in usual)
+    return Pace(span, sum(one.all.commits for one in usual), root, inits, held)
 
 
 def forecast_disk(pace: Pace, size: int, room: int, now: float) -> Forecast:
@@ -86,7 +87,8 @@ def forecast_daemon(pace: Pace, metrics: str, machine: int, now: float) -> Itera
     topics = _read(metrics, _TOPICS_METRIC)
     if topics is not None:
         detail = f"{topics:,.0f} are followed, and a relay compares {TOPIC_COUNT_MAX:,} at a time"
-        yield _forecast("topics", detail, TOPIC_COUNT_MAX - topics, topics * share, pace, now)
+        each_day = topics * pace.inits / pace.held.epochs / pace.days
+        yield _forecast("topics", detail, TOPIC_COUNT_MAX - topics, each_day, pace, now)
 
 
 def _forecast(what: str, detail: str, room: float, each_day: float, pace: Pace, now: float) -> Forecast:

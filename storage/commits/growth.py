@@ -1,5 +1,6 @@
 """Counts what came, by day and by cause, of the latest commits alone: a long history costs no more than a year's."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Final, NamedTuple
@@ -8,7 +9,7 @@ from sqlalchemy import Connection, case, func, select
 
 from protocol.limits.users import GROWTH_COMMIT_COUNT_MAX, GROWTH_DAY_COUNT_MAX
 from storage.engine.queries import sum_of
-from storage.schema.schema import branches, commits, files, repos
+from storage.schema.schema import branches, commits, files, repos, topic_inits
 
 POSTS: Final = "posts"
 FILES: Final = "files"
@@ -46,10 +47,20 @@ class Day(NamedTuple):
 
 
 class Held(NamedTuple):
-    """Commits that are here, and those of root branches among them."""
+    """Commits that are here, those of root branches among them, and of these inits of epochs, by the day they came.
+
+    A repo's own init begins its first epoch, and is in no day.
+    """
 
     commits: int
     root_commits: int
+    repos: int
+    inits: Mapping[int, int]
+
+    @property
+    def epochs(self) -> int:
+        """Count the epochs that began with all these."""
+        return self.repos + sum(self.inits.values())
 
 
 def add_growth(parts: Iterable[Growth]) -> Growth:
@@ -104,7 +115,13 @@ def _add_stated_sizes(connection: Connection, found: Mapping[int, dict[str, Grow
 
 
 def count_held(connection: Connection) -> Held:
-    """Count what is here. Costs O(branches)."""
+    """Count what is here. Costs O(branches + inits of epochs)."""
     root = case((branches.c.num.in_(_ROOT_BRANCHES), branches.c.commit_count), else_=0)
     query = select(sum_of(branches.c.commit_count), sum_of(root)).select_from(branches)
-    return Held(*connection.execute(query).one())
+    all_repos = connection.execute(select(func.count()).select_from(repos)).scalar_one()
+    inits = select(topic_inits.c.commit_num).distinct().subquery()
+    days = select((commits.c.received_at // _DAY_MS).label("day")).join_from(
+        inits, commits, commits.c.num == inits.c.commit_num
+    )
+    came = connection.execute(select(days.subquery().c.day)).scalars()
+    return Held(*connection.execute(query).one(), all_repos, Counter(came))

@@ -50,7 +50,9 @@ def test_growth_is_told_by_cause(tmp_path: Path) -> None:
             counts = {cause: one.commits for cause, one in day.causes.items()}
             # The repo's init, what adds the branch, and the grant; the branch's first commit, and the post.
             assert counts == {POSTS: 2, FILES: 0, MEMBERS: 3, EPOCHS: 1}
-            assert count_held(connection) == (6, 4)
+            held = count_held(connection)
+            assert held.epochs == 2
+            assert held == (6, 4, 1, {day.day: 1})
             post = connection.execute(select(func.max(commits.c.num))).scalar_one()
             connection.execute(update(commits).where(commits.c.num == post).values(body_kind="files"))
             (before,) = load_growth(connection)
