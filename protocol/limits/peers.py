@@ -48,8 +48,16 @@ STATED_COUNT_MAX: Final = 1_000_000_000
 tried. A summary may state any number: what is more is told as unknown."""
 SUMMARIES_AT_ONCE: Final = 32
 """Summaries of a peer's topics that are read by one look into the store: some 10 ms, of the 50 that a slice may take."""
-SUMMARY_ROUND_MAX: Final = 4
-"""Summaries of one topic on one session after the first: each follows a reconciliation that may have missed something."""
+SUMMARY_ROUND_MAX: Final = 2**32 - 1
+"""Number of a topic's round, which no session reaches: what bounds rounds is their rate."""
+LATER_ROUNDS_AT_ONCE_MAX: Final = 8
+"""Rounds after the third of their topics that a peer may begin on one connection without a pause. LATER_ROUNDS_PER_CHECK
+more for each keep-alive, twice as many as Ravel begins: each may read all that a topic has."""
+LATER_ROUNDS_PER_CHECK: Final = 2
+LATER_ROUND_CHECKS: Final = 120
+"""Keep-alives after which a topic still in doubt is compared again: an hour, doubled each time (LATER_ROUND_DOUBLINGS_MAX),
+since a peer may lack the same for good."""
+LATER_ROUND_DOUBLINGS_MAX: Final = 4
 EARLIER_FINGERPRINT_SIZE: Final = 16
 """Bytes by which what is held on some topics of ended epochs is compared."""
 EARLIER_PART_COUNT: Final = 16

@@ -7,7 +7,9 @@ Both sides say a summary (round 0). Whose set is part of the other's holds less;
   (`protocol.session.reconciliation.reconciler`), which it opens; the other waits, for commits or for the first frame.
 
 Where the digests differed, the topic stays in doubt: once nothing more is on its way, who held more begins another round.
-From then on heads are not believed (a relay may hold what lacks its causes), and the third time ranges are compared.
+From then on heads are not believed (a relay may hold what lacks its causes), and from the third time on ranges are compared.
+What differs then may differ for good, so later rounds are few: of a topic after an hour, then two, up to sixteen, and of all
+topics one at a keep-alive.
 
 Many topics may differ. At most RECONCILIATIONS_MAX are reconciled at a time; the asker says when one has ended.
 
@@ -20,10 +22,15 @@ from typing import Final
 
 from protocol.ids import SHORT_ID_SIZE, ShortId, TopicKey
 from protocol.limits.peers import (
+    LATER_ROUND_CHECKS,
+    LATER_ROUND_DOUBLINGS_MAX,
+    LATER_ROUNDS_AT_ONCE_MAX,
+    LATER_ROUNDS_PER_CHECK,
     RECONCILIATION_QUEUED_MAX,
     RECONCILIATION_QUIET_CHECKS_MAX,
     RECONCILIATIONS_MAX,
 )
+from protocol.session.allowance import Allowance
 from protocol.session.events import PlanLoaded, Reconciled, SummaryLoaded
 from protocol.session.machines.comparing import (
     ANSWERER,
@@ -42,7 +49,7 @@ from protocol.session.topic_progress import TopicProgress
 from protocol.session.transfer import Transfer
 
 _RANGES_FROM_ROUND: Final = 2
-"""The round in which ranges are compared, and the last one that this side begins."""
+"""The round from which on ranges are compared, and the last one that is begun at once."""
 
 _Brought = Summary | Reconcile | SummaryLoaded | PlanLoaded | Reconciled | None
 
@@ -57,6 +64,7 @@ class Comparison:
         self._to_open: deque[TopicProgress] = deque()
         self._answering = 0
         self._asking = 0
+        self._takeable = Allowance(LATER_ROUNDS_AT_ONCE_MAX, LATER_ROUNDS_PER_CHECK)
         self.settling_count = 0
         """Joined topics in which something is still to be found out."""
 
@@ -106,16 +114,27 @@ class Comparison:
         return [*self._run(progress, compared, event), *self._transfer.pump()]
 
     def check(self, topics: Iterable[TopicProgress]) -> list[Output]:
-        """Begin another round of what is in doubt, where nothing more is on its way. Part from who leaves one open."""
+        """Begin another round of what is in doubt, where nothing more is on its way. Part from who leaves one open.
+
+        Of topics that have had their first rounds, the one that waits longest has a later one.
+        """
+        self._takeable.check()
+        checked = [one for one in topics if one.comparing in CHECKED]  # of thousands of topics a few
+        later: list[TopicProgress] = []
+        for progress in checked:
+            progress.rounds.checks += 1
+            if _is_in_doubt(progress) and progress.rounds.checks >= _later_checks(progress.rounds.number):
+                later.append(progress)
+        due = max(later, key=lambda one: one.rounds.checks, default=None)
         outputs: list[Output] = []
-        for progress in topics:
-            if progress.comparing in CHECKED:  # of thousands of topics a few
-                outputs += self._run(progress, _check(progress))
+        for progress in checked:
+            is_due = progress is due or _is_due_at_once(progress)
+            outputs += self._run(progress, Compared.QUIET if is_due else Compared.CHECK)
         return outputs
 
     def begin_rounds(self, topics: Iterable[TopicProgress]) -> list[Output]:
-        """Begin another round of what is in doubt, where nothing more is on its way."""
-        due = [one for one in topics if one.comparing is Comparing.AHEAD and _check(one) is Compared.QUIET]
+        """Begin the first rounds of what is in doubt, where nothing more is on its way."""
+        due = [one for one in topics if _is_due_at_once(one)]
         return [output for progress in due for output in self._run(progress, Compared.QUIET)]
 
     def _run(self, progress: TopicProgress, event: Compared, brought: _Brought = None) -> list[Output]:
@@ -142,14 +161,17 @@ class Comparison:
                 heads = tuple(ShortId(head[:SHORT_ID_SIZE]) for head in brought.heads)
                 return [Send(Summary(progress.blind, rounds.number, heads, brought.count, brought.digest))]
             case CompareAction.TAKE_SUMMARY, Summary():
-                _check_order(progress, brought)
-                rounds.peer, rounds.number = brought, brought.round
+                self._check_order(progress, brought)
+                rounds.peer, rounds.number, rounds.checks = brought, brought.round, 0
             case CompareAction.KEEP_SUMMARY, Summary():
-                _check_order(progress, brought)
+                self._check_order(progress, brought)
                 rounds.kept = brought
             case CompareAction.READ_KEPT, _:
                 kept, rounds.kept = rounds.kept, None
-                return self.summarised(progress, kept) if kept is not None else []
+                if kept is None:
+                    return []
+                rounds.number = kept.round  # the peer's has taken what it begins when it came
+                return self.summarised(progress, kept)
             case CompareAction.NEXT_ROUND, _:
                 rounds.number += 1
             case CompareAction.LOAD_PLAN, _:
@@ -199,6 +221,14 @@ class Comparison:
             progress.has_settled = True
             self._settled(progress.topic)
 
+    def _check_order(self, progress: TopicProgress, message: Summary) -> None:
+        """Rounds neither repeat nor skip, one is kept at most, and the peer begins few later ones."""
+        rounds = progress.rounds
+        if message.round != (0 if rounds.peer is None else rounds.peer.round + 1) or rounds.kept is not None:
+            raise PeerFault("unasked_summary")
+        if message.round > max(rounds.number, _RANGES_FROM_ROUND) and not self._takeable.take():
+            raise PeerFault("too_many_rounds")
+
     def _give_turns(self) -> list[Output]:
         outputs: list[Output] = []
         while self._to_open and self._answering < RECONCILIATIONS_MAX:
@@ -206,14 +236,14 @@ class Comparison:
         return outputs
 
 
-def _check(progress: TopicProgress) -> Compared:
-    is_left = progress.rounds.number < _RANGES_FROM_ROUND
-    is_ahead = progress.comparing is Comparing.AHEAD
-    return Compared.QUIET if is_ahead and is_left and progress.is_quiet else Compared.CHECK
+def _later_checks(number: int) -> int:
+    """Return the keep-alives after which another round follows this one."""
+    return LATER_ROUND_CHECKS << min(max(number - _RANGES_FROM_ROUND, 0), LATER_ROUND_DOUBLINGS_MAX)
 
 
-def _check_order(progress: TopicProgress, message: Summary) -> None:
-    """Rounds neither repeat nor skip, and one is kept at most."""
-    last = progress.rounds.peer
-    if message.round != (0 if last is None else last.round + 1) or progress.rounds.kept is not None:
-        raise PeerFault("unasked_summary")
+def _is_in_doubt(progress: TopicProgress) -> bool:
+    return progress.comparing is Comparing.AHEAD and progress.is_quiet
+
+
+def _is_due_at_once(progress: TopicProgress) -> bool:
+    return progress.rounds.number < _RANGES_FROM_ROUND and _is_in_doubt(progress)

@@ -35,6 +35,7 @@ class Rounds:
     kept: Summary | None = None  # of the next round, which the peer began meanwhile
     frames: list[HandleFrame] = field(default_factory=list)  # the first is being worked on
     quiet_checks: int = 0  # without a frame from the peer, while it is its turn
+    checks: int = 0  # of what is looked at by the time, since the round began
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from protocol.codec import encode
 from protocol.formats.links import PeerAddress
 from protocol.formats.publication import decode_publication
 from protocol.ids import SHORT_ID_SIZE, AnyId, BlindTopic, BlockId, Digest, PeerId, ShortId
-from protocol.limits.peers import SUMMARY_HEAD_COUNT_MAX, SUMMARY_ROUND_MAX, WANT_COUNT_MAX
+from protocol.limits.peers import LATER_ROUNDS_AT_ONCE_MAX, SUMMARY_HEAD_COUNT_MAX, WANT_COUNT_MAX
 from protocol.session.messages import (
     Blocks,
     Fetch,
@@ -72,13 +72,15 @@ async def a_billion_commits(mallory: Attacker) -> None:
         await peer.say(KeepAlive())
 
 
-@attack(Role.READER)
+@attack(Role.READER, ends=("too_many_rounds",))
 async def summaries_that_never_agree(mallory: Attacker) -> None:
-    """Digests that differ in every round are compared in four more rounds, and then no more."""
+    """Digests that differ in every round are compared in a few more rounds without a pause, and then no more."""
     peer, topic = await _asked(mallory)
-    for number in range(1, SUMMARY_ROUND_MAX + 1):
+    for number in range(1, 3 + LATER_ROUNDS_AT_ONCE_MAX):
         await peer.say(Summary(topic, number, (), 10**9, Digest(secrets.token_bytes(32))))
         await peer.hear(Summary)
+    await peer.say(Summary(topic, 3 + LATER_ROUNDS_AT_ONCE_MAX, (), 10**9, Digest(secrets.token_bytes(32))))
+    await peer.wait_ended()
 
 
 @attack(Role.READER, ends=("bad_reconciliation:too_many_frames", "too_many_frames", ""))

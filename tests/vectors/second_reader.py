@@ -153,7 +153,7 @@ LINK_KINDS: dict[str, dict[str, Shapes]] = {
 MESSAGES: dict[str, Shapes] = {
     "features1": {"features": [str]},
     "announce2": {"topics": [ID]},
-    "sum3": {"topic": ID, "round": range(5), "heads": [16], "count": NUMBER, "digest": ID},
+    "sum3": {"topic": ID, "round": range(2**32), "heads": [16], "count": NUMBER, "digest": ID},
     "earlier2": {"topic": ID, "count": NUMBER, "fingerprints": bytes},
     "reconcile1": {"topic": ID, "kind": range(8), "frame": bytes},
     "publications1": {"topic": ID, "items": [bytes]},

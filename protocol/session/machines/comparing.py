@@ -62,7 +62,7 @@ class Compared(Enum):
     OVER = "the frame was the last word, and no other waits"
     OVER_MORE = "the frame was the last word, and another waits"
     CHECK = "30 seconds have passed"
-    QUIET = "the same, nothing of the topic is on its way, and a round is left"
+    QUIET = "the same, nothing of the topic is on its way, and a round is due"
 
 
 class CompareAction(Enum):
@@ -188,8 +188,8 @@ COMPARING: Final = Table(
         _E.QUIET: "no round is begun by this side",
     },
     bounds={
-        CompareAction.TAKE_SUMMARY: (PeerFaultCell("unasked_summary"),),
-        CompareAction.KEEP_SUMMARY: (PeerFaultCell("unasked_summary"),),
+        CompareAction.TAKE_SUMMARY: (PeerFaultCell("unasked_summary"), PeerFaultCell("too_many_rounds")),
+        CompareAction.KEEP_SUMMARY: (PeerFaultCell("unasked_summary"), PeerFaultCell("too_many_rounds")),
         CompareAction.ADMIT: (PeerFaultCell("too_many_reconciliations"),),
         CompareAction.KEEP_FRAME: (PeerFaultCell("too_many_frames"),),
         CompareAction.COUNT_CHECK: (PeerFaultCell("reconciliation_stalled"),),

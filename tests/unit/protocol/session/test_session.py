@@ -680,7 +680,7 @@ def test_what_differed_is_compared_again_when_it_is_over_and_at_last_by_ranges()
         session.handle(Reconciled(MAIN, ((0, b"symbols"),), ()))
         session.handle(MessageReceived(Reconcile(BLIND_MAIN, 7, b"")))
         session.handle(Reconciled(MAIN, (), (), is_over=True))
-    assert session.handle(CheckDue()) == [], "ranges miss nothing"
+    assert session.handle(CheckDue()) == [], "ranges miss little"
 
 
 def test_frames_after_the_askers_last_word_end_the_session() -> None:

@@ -1,0 +1,137 @@
+"""Later rounds of topics that stay in doubt: a connection may last for years, so their rate is bounded, not their number."""
+
+from array import array
+
+import pytest
+
+from protocol.crypto.hashing import announced_topic, blind_topic
+from protocol.ids import Digest, SessionId, TopicKey
+from protocol.limits.peers import (
+    LATER_ROUND_CHECKS,
+    LATER_ROUND_DOUBLINGS_MAX,
+    LATER_ROUNDS_AT_ONCE_MAX,
+    LATER_ROUNDS_PER_CHECK,
+)
+from protocol.session.events import (
+    CheckDue,
+    MessageReceived,
+    PlanLoaded,
+    Reconciled,
+    RoomWanted,
+    SummaryLoaded,
+    TopicFollowed,
+)
+from protocol.session.messages import Announce, Reconcile, Summary
+from protocol.session.outputs import Close, LoadSummary, OpenReconciliation, Output, Send
+from protocol.session.session import Session
+
+SESSION_ID = SessionId(b"s" * 32)
+ONE, TWO = TopicKey(b"1" * 32), TopicKey(b"2" * 32)
+SMALLER, LARGER = (1, Digest(b"a" * 32)), (2, Digest(b"b" * 32))
+PLAN = array("q")
+_MOST_CHECKS = LATER_ROUND_CHECKS << LATER_ROUND_DOUBLINGS_MAX
+
+
+def _joined(*topics: TopicKey) -> Session:
+    session = Session(SESSION_ID, is_dialer=True)
+    for topic in topics:
+        session.handle(TopicFollowed(topic, is_own=False))
+        session.handle(MessageReceived(Announce((announced_topic(topic, SESSION_ID, by_dialer=False),))))
+    return session
+
+
+def _hear(topic: TopicKey, number: int, size: tuple[int, Digest]) -> MessageReceived:
+    return MessageReceived(Summary(blind_topic(topic, SESSION_ID), number, (), *size))
+
+
+def _play(session: Session, topic: TopicKey, number: int, by_ranges: bool) -> None:
+    """Play a round in which this side holds more: the peer lacks the same again."""
+    count, digest = LARGER
+    session.handle(SummaryLoaded(topic, (), count, digest, 0))
+    session.handle(_hear(topic, number, SMALLER))
+    opened = session.handle(PlanLoaded(topic, PLAN, 0, is_exact=False))
+    assert opened == [OpenReconciliation(topic, by_ranges)]
+    session.handle(Reconciled(topic, ((0, b"first"),), ()))
+    session.handle(MessageReceived(Reconcile(blind_topic(topic, SESSION_ID), 7, b"")))
+    session.handle(Reconciled(topic, (), (), is_over=True))
+
+
+def _play_first(session: Session, *topics: TopicKey) -> None:
+    for topic in topics:
+        _play(session, topic, 0, by_ranges=False)
+    for number in (1, 2):
+        assert session.handle(CheckDue()) == [LoadSummary(topic) for topic in topics]
+        for topic in topics:
+            _play(session, topic, number, by_ranges=number == 2)
+
+
+def _begun(session: Session, checks: int) -> list[Output]:
+    return [output for _ in range(checks) for output in session.handle(CheckDue())]
+
+
+def test_a_topic_that_stays_in_doubt_is_compared_again_more_and_more_seldom_and_without_end() -> None:
+    session = _joined(ONE)
+    _play_first(session, ONE)
+    for number, hours in enumerate((1, 2, 4, 8, 16, 16, 16), 3):
+        assert _begun(session, hours * LATER_ROUND_CHECKS - 1) == []
+        assert session.handle(RoomWanted()) == []
+        assert session.handle(CheckDue()) == [LoadSummary(ONE)]
+        _play(session, ONE, number, by_ranges=True)
+
+
+def test_one_of_many_such_topics_has_its_round_at_a_time_in_turns() -> None:
+    session = _joined(ONE, TWO)
+    _play_first(session, ONE, TWO)
+    _begun(session, LATER_ROUND_CHECKS - 1)
+    for topic in (ONE, TWO):
+        assert session.handle(CheckDue()) == [LoadSummary(topic)]
+        _play(session, topic, 3, by_ranges=True)
+    assert session.handle(CheckDue()) == []
+
+
+def test_a_topic_that_is_equal_at_last_is_not_compared_again() -> None:
+    session = _joined(ONE)
+    _play_first(session, ONE)
+    _begun(session, LATER_ROUND_CHECKS)
+    count, digest = LARGER
+    session.handle(SummaryLoaded(ONE, (), count, digest, 0))
+    session.handle(_hear(ONE, 3, LARGER))
+    session.handle(PlanLoaded(ONE, PLAN, 0))
+    assert _begun(session, 2 * LATER_ROUND_CHECKS) == []
+
+
+@pytest.mark.parametrize("is_early", [False, True])
+def test_a_peer_begins_as_many_later_rounds_as_it_may_and_more_with_time(is_early: bool) -> None:
+    session = _joined(ONE)
+
+    def begin(number: int) -> list[Output]:
+        """Begin a round as the peer; with `is_early` while this side is at work on the one before."""
+        heard = session.handle(_hear(ONE, number, LARGER)) if not is_early or not number else []
+        if number and not is_early:
+            assert heard in ([LoadSummary(ONE)], [Close("too_many_rounds")])
+        session.handle(SummaryLoaded(ONE, (), *SMALLER, 0))
+        outputs = session.handle(_hear(ONE, number + 1, LARGER)) if is_early else heard
+        session.handle(PlanLoaded(ONE, PLAN, 0))
+        return outputs
+
+    free = 3 if not is_early else 2
+    for number in range(free + LATER_ROUNDS_AT_ONCE_MAX):
+        assert Close("too_many_rounds") not in begin(number)
+    session.handle(CheckDue())
+    for _ in range(LATER_ROUNDS_PER_CHECK):
+        number += 1
+        assert Close("too_many_rounds") not in begin(number)
+    assert begin(number + 1) == [Close("too_many_rounds")]
+
+
+def test_an_answer_to_a_round_of_this_side_takes_nothing_of_the_peers() -> None:
+    session = _joined(ONE)
+    _play_first(session, ONE)
+    for number in range(3, 3 + 2 * LATER_ROUNDS_AT_ONCE_MAX):
+        (begun,) = _begun(session, _MOST_CHECKS if number > 6 else LATER_ROUND_CHECKS << (number - 3))
+        assert begun == LoadSummary(ONE)
+        _play(session, ONE, number, by_ranges=True)
+    count, digest = SMALLER
+    session.handle(_hear(ONE, number + 1, LARGER))
+    (said,) = session.handle(SummaryLoaded(ONE, (), count, digest, 0))[:1]
+    assert isinstance(said, Send)
