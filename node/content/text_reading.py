@@ -18,6 +18,7 @@ from sqlalchemy import Connection
 from node.content.document_operations import find_depths
 from node.content.lineage import lineage, load_state
 from node.content.text_versions import Piece
+from node.content.text_words import TextWords
 from node.ingest.replica import Replica, load_blocks_of, open_stored_commit
 from node.ingest.tables import Tables
 from node.runtime.errors import ServiceError
@@ -44,7 +45,7 @@ from storage.commits.commits import (
     load_void_of_kinds,
 )
 from storage.repos.repos import Branch
-from verifier.texts import SAYS_NOTHING, TextEdit, TextRanges, TextState, read_ranges, reduce_text
+from verifier.texts import SAYS_NOTHING, TextEdit, TextRanges, TextShape, TextState, read_ranges, reduce_text
 
 _LOADED_AT_ONCE: Final = 500
 _UPDATE: Final = kind_name(TextUpdate)
@@ -111,11 +112,15 @@ class ReadText:
 
 @dataclass(frozen=True, slots=True)
 class ReducedText:
-    """A text as all its updates make it. `pieces` are what each adds, in the order of the walk."""
+    """A text as all its updates make it. `pieces` are what each adds, in the order of the walk.
+
+    `is_opened`: each was read from its commit's body.
+    """
 
     read: ReadText
     state: TextState
     pieces: Mapping[CommitId, Piece]
+    is_opened: bool
 
 
 class NewUpdate(NamedTuple):
@@ -176,17 +181,27 @@ class TextReader:
             sources[row.commit_id] = row, one.snapshot
         return ReadText(tuple(edits), sources, frozenset(given_up), size, weight, opened)
 
-    def reduce(self, connection: Connection, branch: Branch) -> ReducedText:
-        """Reduce a text from all its updates. Costs O(them): opening each, and the walk of `reduce_text`.
+    def reduce(self, connection: Connection, branch: Branch, before: TextWords | None = None) -> ReducedText:
+        """Reduce a text from all its updates. Costs O(n log n) for n of them: the walk of `reduce_text`, and opening each.
 
+        What stands in the text as it was `before` is not opened again, as long as its bodies are remembered.
         Raises ServiceError `too_large`, `incomplete`, and ErasedValues and TooManyDeletions.
         """
         read = self.read(connection, branch)
         state = reduce_text(read.edits)
-        shapes = {one.edit.commit: one.shape for one in state.shown}
-        updates = self.load_updates(connection, read, shapes)
-        found = {commit: Piece.left_of(update, shapes[commit]) for commit, update in updates}
-        return ReducedText(read, state, {commit: found[commit] for commit in shapes})
+        found: dict[CommitId, Piece] = {}
+        shapes: dict[CommitId, TextShape | None] = {}
+        for one in state.shown:
+            piece = None if before is None else before.find_piece(one)
+            if piece is None:
+                shapes[one.edit.commit] = one.shape
+            else:
+                found[one.edit.commit] = piece
+        is_opened = not found
+        for commit, update in self.load_updates(connection, read, shapes):
+            found[commit] = Piece.left_of(update, shapes[commit])
+        pieces = {one.edit.commit: found[one.edit.commit] for one in state.shown}
+        return ReducedText(read, state, pieces, is_opened)
 
     def read_new(
         self, connection: Connection, branch: Branch, after: int, depth: int

@@ -15,6 +15,7 @@ class Piece:
     """Part of a text that one update adds: an update of its own, and what it consists of."""
 
     encoded: bytes
+    """Empty where nothing was opened for it."""
     structs: tuple[tuple[int, WrittenStructs], ...]
     """By client, without overlaps."""
     deletes: tuple[Run, ...]

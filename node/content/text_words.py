@@ -30,6 +30,7 @@ from verifier.documents import OrderKey
 from verifier.text_places import Places
 from verifier.texts import (
     Run,
+    ShownEdit,
     TextEdit,
     TextFault,
     TextState,
@@ -371,6 +372,19 @@ class TextWords:
         """Return what came after `shown` updates were shown; None where that is not remembered."""
         behind = self.count - shown
         return self.log[len(self.log) - behind :] if 0 <= behind <= len(self.log) else None
+
+    def find_piece(self, one: ShownEdit) -> Piece | None:
+        """Return what an update adds, as its bytes stand here; None where they do not. Costs O(them)."""
+        if one.edit.name != one.edit.commit or one.edit.name in self.copied:
+            return None  # a copy may say something else under the same name
+        if not set(one.runs) <= set(self._runs().get(one.edit.name, ())):
+            return None
+        structs = [(client, self.clients[client]) for client, _, _ in one.runs]
+        found = [
+            (client, words.run(words.find(start)))
+            for (client, words), (_, start, _) in zip(structs, one.runs, strict=True)
+        ]
+        return Piece(b"", tuple(found), one.deletes)
 
     def has_all(self, other: "TextWords") -> bool:
         """Return True if all that another text says and deletes is in this one."""

@@ -96,7 +96,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """A text as the store has it now. `reduced`: all its updates were read."""
+    """A text as the store has it now. `reduced`: all its updates were opened."""
 
     words: TextWords
     token: int
@@ -483,7 +483,8 @@ class Texts:
         self, connection: Connection, branch: Branch, before: TextVersion | None, token: int
     ) -> _Loaded:
         try:
-            reduced = self._reader.reduce(connection, branch)
+            known = None if before is None or before.words.has_refused else before.words
+            reduced = self._reader.reduce(connection, branch, known)
         except ErasedValues as error:
             raise not_here(error) from None
         except TooManyDeletions:
@@ -498,7 +499,7 @@ class Texts:
         words.is_simple = words.is_simple and is_whole(self._hub.replica, connection, branch)
         if before is not None and words.has_all(before.words):
             words.before |= {before.words.mark, *before.words.before}
-        return _Loaded(words, token, words.encode(), reduced)
+        return _Loaded(words, token, words.encode(), reduced if reduced.is_opened else None)
 
 
 def _words(reduced: ReducedText, depth: int, refused: frozenset[CommitId] = frozenset()) -> TextWords:

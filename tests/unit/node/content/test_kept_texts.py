@@ -178,6 +178,38 @@ async def test_no_copy_of_a_body_that_goes_is_left(alice: Node) -> None:
             assert _count_blocks(connection) == 0
 
 
+@pytest.mark.sqlite
+@pytest.mark.parametrize("count", [70, 280])
+async def test_what_is_void_opens_nothing_and_what_returns_is_opened_alone(
+    alice: Node, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    opened: list[object] = []
+    real = open_stored_commit
+
+    def open_one(*args: object) -> object:
+        opened.append(args)
+        return real(*args)  # type: ignore[arg-type]  # as it was called
+
+    monkeypatch.setattr(text_reading, "open_stored_commit", open_one)
+    with fail_after(60):
+        names = [*_type(alice, count), *_type(alice, 1, session=2), *_type(alice, 1, session=3)]
+        its_texts = _texts_of(alice)
+        await its_texts.pull("main", None)
+        for commit, is_void, shown, most in (
+            (names[-1], True, count + 1, 0),
+            (names[-2], True, count, 0),
+            (names[-2], False, count + 1, 1),
+            (names[-1], False, count + 2, 1),
+            (names[count // 2], True, count // 2 + 2, 0),
+            (names[count // 2], False, count + 2, count // 2),
+        ):
+            _mark(alice, commit, is_void=is_void)
+            opened.clear()
+            answer = await its_texts.pull("main", None)
+            assert (answer["updates"], len(opened)) == (shown, most)
+            assert b64decode(answer["update"]) == _reduced(alice)
+
+
 async def test_what_is_void_in_a_branch_drops_the_text_that_continues_it(alice: Node) -> None:
     with fail_after(60):
         names = _type(alice, 80)
