@@ -13,8 +13,7 @@ from sqlalchemy import select
 from node.runtime.errors import ServiceError
 from protocol.formats.body import Permission
 from protocol.ids import CommitId, EpochId, TopicKey
-from storage.commits.pending import count_pending
-from storage.schema.schema import commits
+from storage.schema.schema import commits, pending
 from tests.promise import actions, checks, hostile, judging, orders
 from tests.promise.draw import LAST, RELAY
 from tests.promise.people import Person
@@ -23,11 +22,12 @@ from tests.promise.world import Broken, World
 _ROUNDS_MAX: Final = 30
 """Rounds of meetings after which a history does not come to an end."""
 _CLAIM_ROUNDS: Final = 6
-"""Rounds in which nothing changed but the topics of keys that are tried."""
+"""Rounds in which nothing changed but the topics of keys that are tried, and what waits there."""
 _LONG: Final = 900.0
 """Seconds beyond the delays of all duties."""
 
-State = tuple[set[CommitId], int, set[TopicKey], set[tuple[TopicKey, EpochId]]]
+Waiting = tuple[TopicKey | None, CommitId]
+State = tuple[set[CommitId], set[Waiting], set[TopicKey], set[tuple[TopicKey, EpochId]], set[Waiting]]
 
 
 async def heal_and_check(world: World) -> int:
@@ -68,7 +68,7 @@ async def settle(world: World, *, each: bool = False) -> None:
 
 
 def _state(world: World) -> list[State]:
-    """What everybody has accepted, and how much waits there."""
+    """What everybody has accepted, and what waits there."""
     return [_state_of(one) for one in world.people.values() if one.has_repo and one.name != RELAY]
 
 
@@ -96,20 +96,24 @@ async def gather(world: World, *, each: bool) -> None:
 
 
 def _state_of(person: Person) -> State:
-    """Return the commits accepted at a node, the number that waits, the topics followed, and those of claims by epochs."""
+    """Return what a node has accepted, what waits, topics followed; then claims by topics and epochs, what waits there."""
     replica = person.replica
     of = {name: (*topic.epochs, *topic.writers_of) for name, topic in replica.by_topic.items()}
     # Also of a topic that it follows anyway: what an adversary gives there may be placed now (`hostile`).
     claimed = {(name, one.epoch_id) for name in of for one in of[name] if one.claimed_by is not None}
     settled = {name for name in of if not of[name] or any(one.claimed_by is None for one in of[name])}
+    names = {num: topic.topic for num, topic in replica.topics.items()}
     with replica.database.read() as connection:
         accepted = set(connection.execute(select(commits.c.commit_id)).scalars())
-        return accepted, count_pending(connection), settled, claimed
+        rows = connection.execute(select(pending.c.topic_num, pending.c.commit_id)).all()
+    waiting = {(names.get(num), commit_id) for num, commit_id in rows}
+    tried = {one for one in waiting if one[0] in of and one[0] not in settled}
+    return accepted, waiting - tried, settled, claimed, tried
 
 
 def _known(states: Sequence[State]) -> list[object]:
-    """All but the topics of keys that are tried: false ones take turns for ever (E7)."""
-    return [state[:-1] for state in states]
+    """All but the topics of keys that are tried, and what waits there: false ones take turns for ever (E7)."""
+    return [state[:3] for state in states]
 
 
 async def let_last_join(world: World) -> Person | None:
