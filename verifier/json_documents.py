@@ -79,11 +79,14 @@ Content = Whole | MapMark | ListMark | Added | Linked | Place
 
 @dataclass(frozen=True, slots=True)
 class JsonConflict:
-    """Value that was put beside the one that shows, by a commit. Of a place the value is {"in": list address, "at": ...}."""
+    """Value that was put beside the one that shows, by a commit. Of a place the value is {"in": list address, "at": ...}.
+
+    No commit is named where increments alone came to it.
+    """
 
     address: Address
     value: Json
-    name: CommitId
+    name: CommitId | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +325,7 @@ def _sum(base: Content | None, added: Iterable[int]) -> Whole:
     by = sum(added)
     if isinstance(number, float):
         return Whole(cast("Json", clean_value(number + _bounded(by))))
-    return Whole(_bounded(number + by))
+    return Whole(_bounded(number + _bounded(by)))
 
 
 def _bounded(number: int) -> int:
@@ -334,14 +337,14 @@ def read_register(address: Address, entry: DocumentEntry) -> tuple[Content | Non
     if len(entry.tips) == 1 and entry.tips[0].value is not None:  # as most have it
         only = parse_content(entry.tips[0].value)
         if only is not None and not isinstance(only, Added):
-            return (only if isinstance(only, Place) == (address[0] == PLACE) else None), []
+            return (only if _belongs(address, only) else None), []
     there: list[tuple[CommitId, Content]] = []
     added: list[int] = []
     for tip in entry.tips:
         content = None if tip.value is None else parse_content(tip.value)
         if isinstance(content, Added):
             added.append(content.number)
-        elif content is not None and isinstance(content, Place) == (address[0] == PLACE):
+        elif content is not None and _belongs(address, content):
             there.append((tip.name, content))
     winner = there[-1][1] if there else None
     seen = [] if winner is None else [content_text(winner)]
@@ -356,12 +359,9 @@ def read_register(address: Address, entry: DocumentEntry) -> tuple[Content | Non
     return winner, conflicts
 
 
-def add_registers(
-    tree: JsonTree, entries: Mapping[str, DocumentEntry]
-) -> tuple[list[JsonConflict], dict[Address, CommitId]]:
-    """Add what stands in registers to a tree; return their conflicts, and whose values show. Costs O(bytes of them)."""
+def add_registers(tree: JsonTree, entries: Mapping[str, DocumentEntry]) -> list[JsonConflict]:
+    """Add what stands in registers to a tree; return their conflicts. Costs O(bytes of them)."""
     conflicts: list[JsonConflict] = []
-    names: dict[Address, CommitId] = {}
     for key, entry in entries.items():
         address = parse_key(key)
         if address is None or not entry.values:
@@ -369,9 +369,21 @@ def add_registers(
         content, beside = read_register(address, entry)
         tree.state(address, content)
         conflicts += beside
-        if content is not None:
-            names[address] = entry.values[0].name
-    return conflicts, names
+    return conflicts
+
+
+def _shown_by(address: Address, entry: DocumentEntry) -> CommitId | None:
+    """Return the commit whose value a register shows; None where increments alone came to it."""
+    for tip in entry.values:
+        content = parse_content(tip.value or "")
+        if content is not None and not isinstance(content, Added) and _belongs(address, content):
+            return tip.name
+    return None
+
+
+def _belongs(address: Address, content: Content) -> bool:
+    """Return True if a value may stand at an address: places at those of places alone."""
+    return isinstance(content, Place) == (address[0] == PLACE)
 
 
 def find_position(key: str, value: str | None) -> bytes | None:
@@ -380,6 +392,24 @@ def find_position(key: str, value: str | None) -> bytes | None:
         return None
     address, content = parse_key(key), parse_content(value)
     return None if address is None or not isinstance(content, Place) else position_of(address[1], content)
+
+
+def find_increment(key: str, value: str | None) -> int | None:
+    """Return the number that an operation adds to a counter; None for others, and for what is written otherwise.
+
+    So two copies of an operation add one number if, and only if, they say the same.
+    """
+    if value is None or not value.startswith('{"add":'):
+        return None
+    address, content = parse_key(key), parse_content(value)
+    if address is None or address[0] == PLACE or not isinstance(content, Added):
+        return None
+    return content.number if value == content_text(content) else None
+
+
+def increment_text(added: int) -> str:
+    """Return an increment that says what several add up to."""
+    return content_text(Added(_bounded(added)))
 
 
 def position_of(item: str, place: Place) -> bytes:
@@ -405,12 +435,13 @@ def parse_position(position: bytes) -> tuple[str, str]:
 def build_tree(entries: Mapping[str, DocumentEntry]) -> tuple[JsonTree, list[JsonConflict]]:
     """Build the tree of a document from what stands in its registers. Costs O(bytes of it)."""
     tree = JsonTree()
-    conflicts, names = add_registers(tree, entries)
+    conflicts = add_registers(tree, entries)
     for owner, root in tree.nodes.items():
         for path, node in root.walk():
             if node.below and node.own is not None and not isinstance(node.own, MapMark):
                 address = (owner, *path)
-                conflicts.append(JsonConflict(address, _shown(node.own), names[address]))
+                said_by = _shown_by(address, entries[key_of(address)])
+                conflicts.append(JsonConflict(address, _shown(node.own), said_by))
     conflicts.sort(key=lambda one: key_of(one.address).encode())
     return tree, conflicts
 

@@ -1933,7 +1933,7 @@ export interface JsonDocumentView {
 
 /** A value that was put beside the one that shows. */
 export interface JsonConflictView {
-  commit: string;
+  commit: string | null;
   item: string;
   path: string[];
   place: boolean;

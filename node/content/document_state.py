@@ -23,6 +23,7 @@ from protocol.limits.formats import MIB
 from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_VALUE_COUNT_MAX
 from storage.commits.absent_bodies import sum_absent
 from storage.commits.commits import load_numbered
+from storage.commits.document_counters import COUNTER_DEPTH, load_increments
 from storage.commits.document_making import MadeDocument, make_document, plan_document
 from storage.commits.document_reading import (
     Tip,
@@ -42,6 +43,7 @@ from storage.engine.database import Database
 from storage.engine.id_keys import chunks
 from storage.repos.repos import Branch
 from verifier.documents import DocumentEntry, DocumentValue, ErasedValues, in_byte_order, reduce_values
+from verifier.json_documents import increment_text
 
 T = TypeVar("T")
 _Stamp = tuple[tuple[int, int, int], ...]
@@ -160,6 +162,22 @@ class DocumentState:
         found = load_tips(connection, document.num, [key.encode() for key in keys])
         return self._entries(connection, [tip for some in found.values() for tip in some])
 
+    def replaced(
+        self, connection: Connection, kind: ValuesKind, document: StandingDocument | None, keys: Sequence[str]
+    ) -> dict[str, tuple[DocumentValue, ...]]:
+        """Load what an operation about each key replaces: as `entries`, with each increment of counters for itself.
+
+        Costs O(what stands of them), and O(operations about counters). Raises ServiceError as `entries`.
+        """
+        found = {key: entry.tips for key, entry in self.entries(connection, kind, document, keys).items()}
+        for key, tips in found.items():
+            if isinstance(document, Document) and tips[0].place[0] == COUNTER_DEPTH:
+                increments = load_increments(connection, document.num, key.encode())
+                if len(increments) > DOCUMENT_VALUE_COUNT_MAX:
+                    raise _too_large()
+                found[key] = (*(DocumentValue(*one, "") for one in increments), *tips[1:])
+        return found
+
     def window(
         self,
         connection: Connection,
@@ -230,6 +248,7 @@ class DocumentState:
         self, connection: Connection, tips: Sequence[Tip], size_max: int
     ) -> dict[tuple[int, CommitId, str], str | None] | None:
         """Load the values of operations, by the commit whose body says them, name and key; None where they are too large."""
+        tips = [tip for tip in tips if not tip.is_counter]
         wanted = {(tip.source_num, tip.name, tip.key.decode()) for tip in tips}
         found: dict[tuple[int, CommitId, str], str | None] = {}
         size = 0
@@ -275,7 +294,7 @@ class DocumentState:
         said = [(num, one) for num, one, _ in self._reader.read_numbered(connection, branch, kind, name)]
         origins = [part.num for part, _ in reversed(lineage(self._tables, connection, branch))][:-1]
         try:
-            return plan_document(said, origins)
+            return plan_document(kind.name, said, origins)
         except ErasedValues as error:
             raise not_here(error) from None
 
@@ -343,7 +362,11 @@ def _entries_of(
     standing: dict[str, dict[tuple[CommitId, str | None], DocumentValue]] = {}
     for tip in tips:
         key = tip.key.decode()
-        value = values.get((tip.source_num, tip.name, key), "") if tip.is_there else None
+        value = None
+        if tip.added is not None:
+            value = increment_text(tip.added)
+        elif tip.is_there:
+            value = values.get((tip.source_num, tip.name, key), "")
         standing.setdefault(key, {}).setdefault((tip.name, value), DocumentValue(tip.name, tip.place, value))
     return {key: DocumentEntry(tuple(some.values())) for key, some in standing.items()}
 

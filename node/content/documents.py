@@ -109,6 +109,10 @@ class Look(Registers):
         """Load entries with all that stands, by item or key. Costs O(keys), each O(log n)."""
         return self.state.entries(self.connection, self.kind, self.document, keys)
 
+    def load_replaced(self, keys: Sequence[str]) -> dict[str, tuple[DocumentValue, ...]]:
+        """Load what an operation about each key replaces. Costs as `load`, and O(operations about counters)."""
+        return self.state.replaced(self.connection, self.kind, self.document, keys)
+
     def load_between(self, first: str, end: str, limit: int | None) -> dict[str, DocumentEntry]:
         """Load the first entries that are there of keys from one on, and before another, where there are rows."""
         assert isinstance(self.document, Document), "see `held`"

@@ -4,7 +4,6 @@ import secrets
 from collections.abc import Sequence
 from typing import Final
 
-from node.content.document_state import NOTHING_SAID
 from node.content.documents import Documents, Look, NewValue
 from node.contract.json_documents import JsonChange
 from node.runtime.errors import ServiceError
@@ -54,10 +53,8 @@ class JsonDocuments:
 
         def choose(look: Look) -> list[NewValue]:
             _, operations = edit(look)
-            entries = look.load([one.key for one in operations if not one.is_increment])
-            return [
-                NewValue(one.key, one.value, entries.get(one.key, NOTHING_SAID).tips) for one in operations
-            ]
+            replaced = look.load_replaced([one.key for one in operations if not one.is_increment])
+            return [NewValue(one.key, one.value, replaced.get(one.key, ())) for one in operations]
 
         if preview:
             branch_id, value = await self._documents.look(
@@ -130,5 +127,5 @@ def _conflict_view(one: JsonConflict) -> JsonConflictView:
         "path": [] if is_place else path,
         "place": is_place,
         "value": one.value,
-        "commit": id_text(one.name),
+        "commit": None if one.name is None else id_text(one.name),
     }

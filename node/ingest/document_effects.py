@@ -19,7 +19,14 @@ from protocol.formats.body import (
     kind_name,
 )
 from protocol.formats.declared_kind import document_name, read_body
-from protocol.formats.document_kinds import DOCUMENT_KINDS, DocumentBody, DocumentKind, ValuesEdit, ValuesKind
+from protocol.formats.document_kinds import (
+    DOCUMENT_KINDS,
+    JSON,
+    DocumentBody,
+    DocumentKind,
+    ValuesEdit,
+    ValuesKind,
+)
 from protocol.ids import CommitId
 from storage.commits.commits import NewCommit, load_rows
 from storage.commits.document_rows import (
@@ -32,7 +39,7 @@ from storage.commits.document_rows import (
 )
 from storage.engine.database import Database
 from storage.repos.repos import Branch
-from verifier.json_documents import find_position
+from verifier.json_documents import find_increment, find_position
 
 _KIND_OF: Final[dict[str, DocumentKind]] = {
     kind_name(body): kind for kind in DOCUMENT_KINDS for body in kind.bodies
@@ -77,7 +84,7 @@ def keep_documents(
         first_id, body = _read(one, tables)
         edit = body if isinstance(body, ValuesEdit) else None
         is_carried = isinstance(one.verified.body, Carried)
-        said.append((document, _operations(num, first_id, edit, is_carried=is_carried)))
+        said.append((document, _operations(num, first_id, kind, edit, is_carried=is_carried)))
     said = [one for one in said if one[0].num not in stale]
     if said:
         add_operations(connection, said, nums[-1])
@@ -121,9 +128,12 @@ def _read(one: NewCommit, tables: Tables) -> tuple[CommitId, DocumentBody | None
     return name, content if isinstance(content, DocumentBody) else None
 
 
-def _operations(num: int, name: CommitId, body: ValuesEdit | None, *, is_carried: bool) -> SaidOperations:
+def _operations(
+    num: int, name: CommitId, kind: ValuesKind, body: ValuesEdit | None, *, is_carried: bool
+) -> SaidOperations:
     values = {} if body is None else body.values()
     positions = {key.encode(): find_position(key, value) for key, value in values.items()}
+    found = ((key, find_increment(key, value)) for key, value in values.items() if kind is JSON)
     replaced = () if body is None else body.replaced()
     return SaidOperations(
         num,
@@ -132,6 +142,7 @@ def _operations(num: int, name: CommitId, body: ValuesEdit | None, *, is_carried
         {key.encode(): value is not None for key, value in values.items()},
         frozenset((key.encode(), replaced_name) for key, replaced_name in replaced),
         {key: position for key, position in positions.items() if position is not None},
+        {key.encode(): added for key, added in found if added is not None},
     )
 
 

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, select, update
 
-from protocol.formats.document_kinds import ValuesEdit
+from protocol.formats.document_kinds import JSON, ValuesEdit
 from protocol.ids import CommitId
+from storage.commits.document_counters import COUNTER_DEPTH, Counter, insert_counters
 from storage.commits.document_positions import PlacedItem, find_shown, insert_positions
 from storage.commits.document_rows import (
     BODY_KINDS,
@@ -36,7 +37,7 @@ from storage.schema.document_schema import (
 )
 from storage.schema.schema import commits
 from verifier.documents import DocumentCommit, ErasedValues, OrderKey, find_operations
-from verifier.json_documents import find_position
+from verifier.json_documents import find_increment, find_position
 
 
 class MadeRow(NamedTuple):
@@ -50,6 +51,7 @@ class MadeRow(NamedTuple):
     is_there: bool
     replaced: int
     position: bytes | None
+    added: int | None
 
 
 class MadeDocument(NamedTuple):
@@ -63,7 +65,9 @@ class MadeDocument(NamedTuple):
     has_snapshots: bool
 
 
-def plan_document(said: Sequence[tuple[int, DocumentCommit]], origins: Sequence[int]) -> MadeDocument:
+def plan_document(
+    kind: str, said: Sequence[tuple[int, DocumentCommit]], origins: Sequence[int]
+) -> MadeDocument:
     """Compute the rows of a document from what its commits say that are not void, by number. Raises ErasedValues."""
     nums = {one.place[-1]: num for num, one in said}
     operations = find_operations(one for _, one in said)
@@ -77,6 +81,7 @@ def plan_document(said: Sequence[tuple[int, DocumentCommit]], origins: Sequence[
             one.value is not None,
             operations.replaced[one.name, one.key],
             find_position(one.key, one.value),
+            find_increment(one.key, one.value) if kind == JSON.name else None,
         )
         for one in operations.counting
     ]
@@ -108,17 +113,22 @@ def make_document(database: Database, connection: Connection, document: Document
             True,
             one.replaced,
             one.position,
+            one.added,
         )
         for one in made.rows
     ]
-    operations += [(num, NO_KEY, name, at, at, depth, False, False, 0, None) for name, at in made.copies]
+    operations += [
+        (num, NO_KEY, name, at, at, depth, False, False, 0, None, None) for name, at in made.copies
+    ]
     insert_rows(connection, document_operations, OPERATION_COLUMNS, operations)
     standing = [one for one in made.rows if not one.replaced]
     tips: list[tuple[object, ...]] = [
         (num, one.key, *one.place, one.source_num, one.name, one.is_there, one.position)
         for one in sorted(standing, key=lambda one: (one.key, one.place, one.source_num))
+        if one.added is None
     ]
     insert_rows(connection, document_tips, TIP_COLUMNS, tips)
+    insert_counters(connection, {(num, key): one for key, one in _find_counters(standing).items()})
     insert_positions(connection, [(num, key, at) for key, at in sorted(_find_positions(standing).items())])
     unmet = [(num, key, name, count) for (key, name), count in made.unmet.items()]
     insert_rows(connection, document_unmet, ("doc_num", "key", "name", "replaced"), unmet)
@@ -141,6 +151,15 @@ def _find_positions(standing: Iterable[MadeRow]) -> dict[bytes, bytes]:
     )
 
 
+def _find_counters(standing: Iterable[MadeRow]) -> dict[bytes, Counter]:
+    increments = {(one.key, one.name, one.added) for one in standing if one.added is not None}
+    found: dict[bytes, Counter] = {}
+    for key, _, number in increments:
+        count, added = found.get(key, Counter(0, 0))
+        found[key] = Counter(count + 1, added + number)
+    return found
+
+
 def is_document_wrong(
     connection: Connection,
     branch_num: int,
@@ -159,21 +178,25 @@ def is_document_wrong(
     if document.is_stale:
         return False
     try:
-        made = plan_document(said, ())
+        made = plan_document(kind, said, ())
     except ErasedValues:
         return True
     standing = [one for one in made.rows if not one.replaced]
-    expected = {(one.key, *one.place, one.name, one.is_there) for one in standing}
+    expected = {(one.key, *one.place, one.name, one.is_there) for one in standing if one.added is None}
     tips = document_tips.c
+    of_document = tips.doc_num == document.num
     query = select(
         tips.key, tips.depth, tips.passed, tips.rank, tips.commit_id, tips.name, tips.is_there
-    ).where(tips.doc_num == document.num)
+    ).where(of_document, tips.depth != COUNTER_DEPTH)
     found = {tuple(row) for row in connection.execute(query)}
-    there = {key for key, *_, is_there in expected if is_there}
+    counters = select(tips.key, tips.added_count, tips.added).where(of_document, tips.depth == COUNTER_DEPTH)
+    counted = {key: Counter(count, int(added)) for key, count, added in connection.execute(counters)}
+    there = {one.key for one in standing if one.is_there}
     positions = select(document_positions.c.key, document_positions.c.position)
     placed = connection.execute(positions.where(document_positions.c.doc_num == document.num))
     return (
         found != expected
+        or counted != _find_counters(standing)
         or document.entry_count != len(there)
         or dict(map(tuple, placed)) != _find_positions(standing)
     )

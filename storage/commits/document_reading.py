@@ -6,7 +6,8 @@ from typing import Final, NamedTuple
 from sqlalchemy import Connection, bindparam, case, collate, func, select
 
 from protocol.ids import CommitId
-from storage.engine.bulk import select_in, select_rows
+from storage.commits.document_counters import COUNTER_DEPTH
+from storage.engine.bulk import Row, select_in, select_rows
 from storage.engine.id_keys import chunks
 from storage.schema.document_schema import document_tips, documents
 from verifier.documents import OrderKey
@@ -29,8 +30,9 @@ _TIP: Final = (
     document_tips.c.commit_id,
     document_tips.c.source_num,
 )
+_SAID: Final = (document_tips.c.name, document_tips.c.is_there, document_tips.c.added)
 _TIPS: Final = (
-    select(*_TIP, document_tips.c.name, document_tips.c.is_there)
+    select(*_TIP, *_SAID)
     .where(
         document_tips.c.doc_num == bindparam("doc"),
         document_tips.c.key.in_(bindparam("keys", expanding=True)),
@@ -38,7 +40,7 @@ _TIPS: Final = (
     .order_by(*_TIP)
 )
 _TIPS_BETWEEN: Final = (
-    select(*_TIP, document_tips.c.name, document_tips.c.is_there)
+    select(*_TIP, *_SAID)
     .where(
         document_tips.c.doc_num == bindparam("doc"),
         document_tips.c.key >= bindparam("first"),
@@ -60,7 +62,7 @@ _KEYS_BETWEEN: Final = (
     .limit(bindparam("limit"))
 )
 _TIPS_OF: Final = (
-    select(document_tips.c.doc_num, *_TIP, document_tips.c.name, document_tips.c.is_there)
+    select(document_tips.c.doc_num, *_TIP, *_SAID)
     .where(document_tips.c.doc_num.in_(bindparam("keys", expanding=True)), document_tips.c.is_there)
     .order_by(document_tips.c.doc_num, *_TIP)
     .limit(bindparam("limit"))
@@ -83,13 +85,27 @@ _LAST_CHANGE: Final = select(func.max(documents.c.changed_num)).where(
 
 
 class Tip(NamedTuple):
-    """An operation that stands: its key (UTF-8), its place, the commit whose body says it, and its first id."""
+    """An operation that stands: its key (UTF-8), its place, the commit whose body says it, and its first id.
+
+    Or all increments that stand of a counter: `added` is their sum, and no commit says it.
+    """
 
     key: bytes
     place: OrderKey
     source_num: int
     name: CommitId
     is_there: bool
+    added: int | None
+
+    @property
+    def is_counter(self) -> bool:
+        """True if it stands for increments."""
+        return self.place[0] == COUNTER_DEPTH
+
+
+def _tip(row: Row) -> Tip:
+    key, *place, num, name, is_there, added = row
+    return Tip(key, tuple(place), num, name, bool(is_there), None if added is None else int(added))
 
 
 class ListedDocument(NamedTuple):
@@ -161,21 +177,15 @@ def load_tips_between(
             return []
         end = keys[-1] + b"\0"
     found = select_rows(connection, _TIPS_BETWEEN, doc=doc_num, first=first, end=end)
-    return [
-        Tip(key, (depth, passed, rank, commit_id), num, name, bool(is_there))
-        for key, depth, passed, rank, commit_id, num, name, is_there in found
-    ]
+    return list(map(_tip, found))
 
 
 def load_tips(connection: Connection, doc_num: int, keys: Sequence[bytes]) -> dict[bytes, list[Tip]]:
     """Load what stands about some items or keys, by key, in canonical order. Costs O(that), each key O(log n)."""
     found: dict[bytes, list[Tip]] = {}
     for part in chunks(keys):
-        for key, depth, passed, rank, commit_id, num, name, is_there in select_in(
-            connection, _TIPS, part, doc=doc_num
-        ):
-            place = (depth, passed, rank, commit_id)
-            found.setdefault(key, []).append(Tip(key, place, num, name, bool(is_there)))
+        for tip in map(_tip, select_in(connection, _TIPS, part, doc=doc_num)):
+            found.setdefault(tip.key, []).append(tip)
     return found
 
 
@@ -186,9 +196,8 @@ def load_tips_of(connection: Connection, doc_nums: Sequence[int], limit: int) ->
     """
     found: dict[int, list[Tip]] = {}
     rows = list(select_in(connection, _TIPS_OF, doc_nums, limit=limit + 1))
-    for doc_num, key, depth, passed, rank, commit_id, num, name, is_there in rows:
-        place = (depth, passed, rank, commit_id)
-        found.setdefault(doc_num, []).append(Tip(key, place, num, name, bool(is_there)))
+    for doc_num, *row in rows:
+        found.setdefault(doc_num, []).append(_tip(tuple(row)))
     return None if len(rows) > limit else found
 
 

@@ -18,6 +18,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 from protocol.formats.body import Carried, kind_name
 from protocol.formats.document_kinds import DOCUMENT_KINDS, ValuesKind
 from protocol.ids import CommitId
+from storage.commits.document_counters import COUNTER_DEPTH, Counter, keep_counters
 from storage.commits.document_index_rows import forget_places
 from storage.commits.document_positions import keep_positions
 from storage.engine.bulk import change_rows, insert_rows, select_in, select_rows
@@ -76,6 +77,7 @@ _OPERATION: Final = (
     document_operations.c.is_live,
     document_operations.c.replaced,
     document_operations.c.position,
+    document_operations.c.added,
 )
 OPERATION_COLUMNS: Final = tuple(column.name for column in _OPERATION)
 _ABOUT: Final = select(*_OPERATION).where(
@@ -138,7 +140,9 @@ _CHANGED: Final = (
     .where(documents.c.num == bindparam("doc"))
     .values(entry_count=documents.c.entry_count + bindparam("more"), changed_num=bindparam("at"))
 )
-TIP_COLUMNS: Final = tuple(column.name for column in document_tips.columns)
+TIP_COLUMNS: Final = tuple(
+    column.name for column in document_tips.columns if column.name not in ("added_count", "added")
+)
 
 
 class Document(NamedTuple):
@@ -160,7 +164,7 @@ class Document(NamedTuple):
 class SaidOperations(NamedTuple):
     """An accepted commit as a document reads it.
 
-    It has whether each key is there, the pairs (key, name) that it replaces, and positions that it gives items, by key.
+    It has whether each key is there, the pairs (key, name) that it replaces, and by key positions of items and increments.
     """
 
     num: int
@@ -169,6 +173,7 @@ class SaidOperations(NamedTuple):
     values: Mapping[bytes, bool]
     replaces: frozenset[tuple[bytes, CommitId]]
     positions: Mapping[bytes, bytes]
+    added: Mapping[bytes, int]
 
 
 @dataclass(slots=True)
@@ -183,6 +188,7 @@ class _Row:
     is_live: bool
     replaced: int
     position: bytes | None
+    added: int | None
     stood: bool = False
     is_new: bool = False
 
@@ -194,7 +200,7 @@ class _Row:
     def values(self) -> tuple[object, ...]:
         return (
             *(self.doc_num, self.key, self.name, self.source_num, self.place_num, self.depth),
-            *(self.is_there, self.is_live, self.replaced, self.position),
+            *(self.is_there, self.is_live, self.replaced, self.position, self.added),
         )
 
 
@@ -236,8 +242,8 @@ class Changes:
             pair = (document.num, key, said.name)
             copies = self._rows[pair]
             replaced = copies[0].replaced if copies else self._take_unmet(pair)
-            at = said.positions.get(key)
-            row = _Row(*pair, said.num, said.num, document.depth, is_there, False, 0, at, is_new=True)
+            more = (said.positions.get(key), said.added.get(key))
+            row = _Row(*pair, said.num, said.num, document.depth, is_there, False, 0, *more, is_new=True)
             copies.append(row)
             self.settle(row, is_live=True, replaced=replaced)
         for key, name in sorted(said.replaces):
@@ -279,6 +285,9 @@ class Changes:
         there_went = {(row.doc_num, row.key) for row in went if row.is_there}
         were_there = there_went | {key for key in there_came - there_went if self._is_there(*key)}
         placed = {(row.doc_num, row.key) for row in (*came, *went) if row.position is not None}
+        more = dict.fromkeys({row.doc_num for row in (*came, *went)}, 0)
+        counted = {(row.doc_num, row.key, row.name) for row in (*came, *went) if row.added is not None}
+        came, went = ([row for row in some if row.added is None] for some in (came, went))
         places = load_places_of(self.connection, {row.place_num for row in (*came, *went)})
         change_rows(
             self.connection,
@@ -302,16 +311,28 @@ class Changes:
             [(row.is_live, row.replaced, row.doc_num, row.key, row.name, row.source_num) for row in kept],
         )
         keep_positions(self.connection, placed)
+        keep_counters(self.connection, self._find_counters(counted))
         columns = ("commit_num", "doc_num", "key", "name")
         insert_rows(self.connection, document_replacements, columns, self._replacements)
         change_rows(self.connection, _DROP_UNMET, list(self._unmet))
         unmet = [(*pair, count) for pair, count in self._unmet.items() if count]
         insert_rows(self.connection, document_unmet, ("doc_num", "key", "name", "replaced"), unmet)
-        more = dict.fromkeys({row.doc_num for row in (*came, *went)}, 0)
         for doc_num, key in there_came | there_went:
             is_there = (doc_num, key) in there_came or self._is_there(doc_num, key)
             more[doc_num] += is_there - ((doc_num, key) in were_there)
         change_rows(self.connection, _CHANGED, [(count, changed_num, num) for num, count in more.items()])
+
+    def _find_counters(self, pairs: Iterable[_Pair]) -> dict[tuple[int, bytes], Counter]:
+        """Return by how much counters change. Copies of an increment that say the same are one."""
+        found: dict[tuple[int, bytes], Counter] = {}
+        for doc_num, key, name in pairs:
+            copies = [row for row in self._rows[doc_num, key, name] if row.added is not None]
+            before = {row.added or 0 for row in copies if row.stood}
+            after = {row.added or 0 for row in copies if row.stands}
+            count, added = found.get((doc_num, key), Counter(0, 0))
+            count, added = count + len(after) - len(before), added + sum(after) - sum(before)
+            found[doc_num, key] = Counter(count, added)
+        return found
 
     def _find_unmet(self, pair: _Pair) -> int:
         doc_num, key, name = pair
@@ -453,10 +474,11 @@ def move_operations(
     if not rows:
         return
     placed = {(row.doc_num, row.key) for row in rows if row.position is not None}
-    gone = [(row.doc_num, row.key, row.depth, *moved[row.place_num], row.source_num) for row in rows]
+    tipped = [row for row in rows if row.added is None]
+    gone = [(row.doc_num, row.key, row.depth, *moved[row.place_num], row.source_num) for row in tipped]
     change_rows(connection, _DROP_TIP, gone)
     tips: list[tuple[object, ...]] = []
-    for row in rows:
+    for row in tipped:
         passed, rank, commit_id = moved[row.place_num]
         place = (row.depth, passed + by, rank, commit_id)
         tips.append((row.doc_num, row.key, *place, row.source_num, row.name, row.is_there, row.position))
@@ -482,8 +504,9 @@ def forget_operations(connection: Connection, nums: Sequence[int]) -> None:
         for doc_num, key in connection.execute(
             select(operations.doc_num, operations.key).where(of_bodies)
         ).all():
-            of_key = (tips.doc_num == doc_num) & (tips.key == key) & tips.source_num.in_(part)
-            connection.execute(delete(document_tips).where(of_key))
+            of_key = (tips.doc_num == doc_num) & (tips.key == key)
+            said = tips.source_num.in_(part) | (tips.depth == COUNTER_DEPTH)
+            connection.execute(delete(document_tips).where(of_key & said))
         of_documents = select(operations.doc_num).where(of_bodies).distinct()
         forget_places(connection, list(connection.execute(of_documents).scalars()))
         stale = document_positions.c.doc_num.in_(of_documents)

@@ -49,6 +49,7 @@ document_operations = Table(
     Column("is_live", Boolean, nullable=False),  # its commit is not void
     Column("replaced", BigInteger, nullable=False),  # live operations about the key that name it
     Column("position", Bytes()),  # that it gives an item of a list (`verifier.json_documents.find_position`)
+    Column("added", BigInteger),  # that it adds to a counter (`verifier.json_documents.find_increment`)
     Index("document_operations_source", "source_num"),
     sqlite_with_rowid=False,
 )
@@ -67,9 +68,11 @@ document_tips = Table(
     Column("name", Bytes(32), nullable=False),
     Column("is_there", Boolean, nullable=False),
     Column("position", Bytes()),
+    Column("added_count", BigInteger),  # of a counter's row, with the next: how many increments stand
+    Column("added", String),  # their sum in digits: no column of numbers holds each
     sqlite_with_rowid=False,
 )
-"""Operations that stand."""
+"""Operations that stand. Increments have one row for all of a counter (`storage.commits.document_counters`)."""
 
 document_replacements = Table(
     "document_replacements",

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, func, select, update
 
-from protocol.formats.document_kinds import DictEdit, DictEntry, DictSnapshot, Replaced
+from protocol.formats.document_kinds import DictEntry, JsonEdit, JsonSnapshot, Replaced
 from protocol.ids import CommitId
 from storage.commits import checkpoints
+from storage.commits.document_counters import load_increments
 from storage.commits.document_making import make_document, plan_document
 from storage.commits.document_positions import load_positions
 from storage.commits.document_reading import load_keys, load_tips
@@ -33,10 +34,11 @@ from storage.schema.document_schema import document_operations, document_tips
 from storage.schema.schema import commits
 from tests.support.rows import put_branch, put_commits, some_id
 from verifier.documents import DocumentCommit, DocumentEntry, DocumentValue, reduce_values, snapshot_values
-from verifier.json_documents import Place, find_position, position_of, read_register
+from verifier.json_documents import Place, find_increment, find_position, position_of, read_register
 
 ITEM = "@\0" + "i" * 16
-KEYS = ("", "B", "a", "ä", ITEM)
+COUNTER = "\0n"
+KEYS = ("", COUNTER, "B", "a", "ä", ITEM)
 BORDERS: tuple[tuple[str, str | None], ...] = (("", None), ("", "a"), ("B", None), ("a", "b"))
 FIRST = pytest.mark.parametrize(
     "rows_in, first",
@@ -57,7 +59,7 @@ class Made:
     name: CommitId
     rank: int
     past: "set[Made]"
-    body: DictEdit | DictSnapshot
+    body: JsonEdit | JsonSnapshot
     passed: int = 0
     num: int = 0
     is_void: bool = False
@@ -76,22 +78,22 @@ class Story:
     @property
     def document(self) -> Document:
         """The document."""
-        found = load_document(self.connection, self.branch_num, "dict", "n")
+        found = load_document(self.connection, self.branch_num, "json", "n")
         if found is None:
-            return add_document(self.database, self.connection, self.branch_num, "dict", "n", origins=())
+            return add_document(self.database, self.connection, self.branch_num, "json", "n", origins=())
         return found
 
     def accept(self, one: Made) -> None:
         """Accept a commit, as ingest does."""
         key = (one.passed, one.rank, one.commit_id)
         [one.num] = put_commits(self.database, self.connection, self.branch_num, [key])
-        is_snapshot = isinstance(one.body, DictSnapshot)
-        kind = "carried" if one.name != one.commit_id else "dict-squeeze" if is_snapshot else "dict"
+        is_snapshot = isinstance(one.body, JsonSnapshot)
+        kind = "carried" if one.name != one.commit_id else "json-squeeze" if is_snapshot else "json"
         row = update(commits).where(commits.c.num == one.num).values(body_kind=kind, document="n")
         self.connection.execute(row)
         self.here.append(one)
         document = self.document
-        if isinstance(one.body, DictSnapshot):
+        if isinstance(one.body, JsonSnapshot):
             mark_stale(self.connection, [document.num])
             return
         values = {key.encode(): value is not None for key, value in one.body.values().items()}
@@ -99,7 +101,9 @@ class Story:
         is_carried = one.name != one.commit_id
         found = ((key, find_position(key, value)) for key, value in one.body.values().items())
         positions = {key.encode(): position for key, position in found if position is not None}
-        said = SaidOperations(one.num, one.name, is_carried, values, replaced, positions)
+        more = ((key, find_increment(key, value)) for key, value in one.body.values().items())
+        added = {key.encode(): number for key, number in more if number is not None}
+        said = SaidOperations(one.num, one.name, is_carried, values, replaced, positions, added)
         add_operations(self.connection, [(document, said)], one.num)
 
     def flip(self, one: Made) -> None:
@@ -115,7 +119,7 @@ class Story:
     def said(self) -> list[tuple[int, DocumentCommit]]:
         """What counts, as the reduction takes it."""
         counting = [one for one in self.here if not one.is_void]
-        snapshots = [one for one in counting if isinstance(one.body, DictSnapshot)]
+        snapshots = [one for one in counting if isinstance(one.body, JsonSnapshot)]
         bits = {one.num: 1 << number for number, one in enumerate(snapshots)}
         return [
             (
@@ -134,31 +138,48 @@ class Story:
     def compare(self, step: str) -> None:
         """Compare what the rows say with the reduction."""
         if self.document.is_stale:
-            planned = plan_document(self.said(), ())
+            planned = plan_document("json", self.said(), ())
             make_document(self.database, self.connection, self.document, planned)
             self.remade += 1
         expected = reduce_values(one for _, one in self.said())
         document = self.document
+        counters = {
+            key: [one for one in entry.tips if _adds(key, one) is not None] for key, entry in expected.items()
+        }
+        expected = {
+            key: DocumentEntry(tuple(one for one in entry.tips if one not in counters[key]))
+            for key, entry in expected.items()
+        }
         found = load_tips(self.connection, document.num, [key.encode() for key in KEYS])
+        counted = {
+            key: (tips[0].added, [one.name for one in load_increments(self.connection, document.num, key)])
+            for key, tips in found.items()
+            if tips[0].is_counter
+        }
+        assert counted == {
+            key.encode(): (sum(_adds(key, one) or 0 for one in some), [one.name for one in some])
+            for key, some in counters.items()
+            if some
+        }, step
         bodies = {one.num: (one.name, one.body) for one in self.here}
         got: dict[str, DocumentEntry] = {}
         for key, tips in found.items():
             standing: dict[tuple[CommitId, str | None], DocumentValue] = {}
-            for tip in tips:
+            for tip in tips[bool(tips[0].is_counter) :]:
                 first_id, body = bodies[tip.source_num]
                 value = None
-                if tip.is_there and isinstance(body, DictSnapshot):
+                if tip.is_there and isinstance(body, JsonSnapshot):
                     value = {(name, key): value for name, key, value in body.restated()}[
                         tip.name, key.decode()
                     ]
                 elif tip.is_there:
-                    assert isinstance(body, DictEdit)
+                    assert isinstance(body, JsonEdit)
                     assert first_id == tip.name
                     value = body.values()[key.decode()]
                 standing.setdefault((tip.name, value), DocumentValue(tip.name, tip.place, value))
             got[key.decode()] = DocumentEntry(tuple(standing.values()))
         assert got == expected, step
-        there = sorted(key.encode() for key, entry in expected.items() if entry.values)
+        there = sorted(key.encode() for key, entry in expected.items() if entry.values or counters[key])
         assert load_keys(self.connection, document.num, 0, 9) == there, step
         assert document.entry_count == len(there), step
         found_positions = load_positions(
@@ -193,10 +214,10 @@ def _history(rng: random.Random, size: int, *, with_snapshots: bool) -> list[Mad
             }
             if rng.random() < 0.1:
                 operations[rng.choice(made).name] = {"a": "a lie"}
-            body = DictSnapshot.make(first, end, operations.items())
+            body = JsonSnapshot.make(first, end, operations.items())
             made.append(Made(commit_id, commit_id, rank, past, body))
             continue
-        edits = [one for one in made if isinstance(one.body, DictEdit)]
+        edits = [one for one in made if isinstance(one.body, JsonEdit)]
         if edits and rng.random() < 0.1:
             carried = rng.choice(edits)
             made.append(Made(commit_id, carried.name, rank, past, carried.body))
@@ -211,17 +232,23 @@ def _history(rng: random.Random, size: int, *, with_snapshots: bool) -> list[Mad
             if rng.random() < 0.15:
                 names = [rng.choice(made).name for _ in range(rng.randint(0, 3)) if made]
             replaced += [Replaced(name, (place,)) for name in names]
-        made.append(Made(commit_id, commit_id, rank, past, DictEdit(put, erased, tuple(replaced))))
+        made.append(Made(commit_id, commit_id, rank, past, JsonEdit(put, erased, tuple(replaced))))
     return made
 
 
 def _value(key: str, number: int, rng: random.Random) -> str:
     is_place = key == ITEM and rng.random() < 0.8
+    if key in ("", COUNTER) and rng.random() < 0.7:
+        return f'{{"add":{rng.choice(["", "", " "])}{number}}}'
     return f'{{"in":["","l"],"at":"V{number}"}}' if is_place else str(number)
 
 
+def _adds(key: str, one: DocumentValue) -> int | None:
+    return find_increment(key, one.value)
+
+
 def _state(past: set[Made]) -> dict[str, DocumentEntry]:
-    snapshots = [one for one in past if isinstance(one.body, DictSnapshot)]
+    snapshots = [one for one in past if isinstance(one.body, JsonSnapshot)]
     bits = {one.commit_id: 1 << number for number, one in enumerate(snapshots)}
     return reduce_values(
         DocumentCommit(

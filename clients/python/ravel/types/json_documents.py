@@ -13,7 +13,7 @@ class JsonConflictView(TypedDict):
     path: Annotated[list[str], means("Map keys from there.")]
     place: Annotated[bool, means("True: another place of the item.")]
     value: Any
-    commit: Id
+    commit: Annotated[Id | None, means("Null: a sum of increments.")]
 
 
 class UnplacedItem(TypedDict):

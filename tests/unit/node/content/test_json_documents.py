@@ -1,24 +1,31 @@
 """JSON documents over the API and on whole nodes: edits, conflicts, merges, snapshots, and what is refused."""
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 import trio
+from sqlalchemy import Connection
 from trio.testing import MockClock
 
 from node.api.live_json import LiveJson
+from node.authoring.drafting import Draft
+from node.care.fsck import check_store
 from node.content import document_state, documents, json_documents
 from node.content.document_indexes import DocumentIndexes
+from node.content.document_operations import DocumentOperationReader, OpenedBody
 from node.content.document_queries import DocumentQueries
 from node.content.documents import Documents, Look
 from node.content.json_documents import JsonDocuments
 from node.contract.json_documents import JsonChange
 from node.runtime.errors import ServiceError
 from protocol.formats.document_kinds import JSON
+from storage.commits.commits import TimelineRow
+from storage.commits.document_reading import Tip
+from tests.support.builders import STORE_KEY
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes, share, together
 from tests.support.served import AUTH, Served, served
@@ -225,6 +232,46 @@ async def test_an_edit_of_an_item_reads_no_more_however_many_items_its_list_has(
             counts[size] = list(read)
     assert counts[5] == counts[80]
     assert sum(counts[5]) < 60
+
+
+async def test_a_counter_costs_no_more_however_often_it_was_added_to(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = nodes[0]
+    read: list[int] = []
+    load: Callable[..., dict[bytes, list[Tip]]] = vars(document_state)["load_tips"]
+    open_bodies = DocumentOperationReader.open
+
+    def count_tips(connection: Connection, num: int, keys: Sequence[bytes]) -> dict[bytes, list[Tip]]:
+        found = load(connection, num, keys)
+        read.append(sum(map(len, found.values())))
+        return found
+
+    def count_bodies(*args: Any) -> list[tuple[TimelineRow, OpenedBody]]:  # noqa: ANN401  # as `open` takes them
+        found = open_bodies(*args)
+        read.append(len(found))
+        return found
+
+    monkeypatch.setattr(document_state, "load_tips", count_tips)
+    monkeypatch.setattr(DocumentOperationReader, "open", count_bodies)
+    counts: list[list[int]] = []
+    with fail_after(60):
+        alice.create_repo()
+        await _edit(alice, JsonChange("put", ["votes"], value=1))
+        for size, expected in ((5, 8), (80, 90)):
+            drafts = [Draft(JSON.edit.make({"\0votes": '{"add":1}'}, (), {})) for _ in range(size)]
+            alice.author.write_many(alice.branch(), lambda _, drafts=drafts: drafts)  # type: ignore[misc]  # bound now
+            read.clear()
+            await _edit(alice, JsonChange("add", ["votes"], by=2))
+            assert await _value(alice) == {"votes": expected}
+            counts.append(list(read))
+        assert counts[0] == counts[1]
+        await _edit(alice, JsonChange("put", ["votes"], value=5))
+        assert await _value(alice) == {"votes": 5}, "it names each increment"
+        await _edit(alice, JsonChange("add", ["votes"]))
+        shown = await _documents(alice).show("main", "")
+        assert (shown["value"], shown["conflict_count"]) == ({"votes": 6}, 0)
+        assert check_store(alice.replica.database.folder, STORE_KEY).problems == []
 
 
 async def test_edits_of_what_is_stored_are_those_of_the_document_as_it_is_read(

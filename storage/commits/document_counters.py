@@ -1,0 +1,91 @@
+"""Keeps the sums of counters of JSON documents: an increment, and a reading, cost the same however many there were.
+
+An increment stands beside all others until a put replaces it, so a register may have very many. They are not among the tips:
+in their place stands one row, before all others, that has their number and sum. Copies of an increment count once.
+"""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from sqlalchemy import Connection, bindparam, delete, select
+
+from protocol.ids import CommitId
+from storage.engine.bulk import change_rows, insert_rows, select_rows
+from storage.schema.document_schema import document_operations, document_tips
+from storage.schema.schema import commits
+from verifier.documents import OrderKey
+
+COUNTER_DEPTH: Final = -1
+"""Depth of a counter's row, which is the place of no commit."""
+_NOWHERE: Final = (COUNTER_DEPTH, 0, 0, bytes(32), 0, bytes(32), True)
+"""Place, source, name and presence of a counter's row."""
+_PLACED: Final = ("depth", "passed", "rank", "commit_id", "source_num", "name", "is_there")
+_COLUMNS: Final = ("doc_num", "key", *_PLACED, "added_count", "added")
+_OF_KEY: Final = (
+    document_tips.c.doc_num == bindparam("doc"),
+    document_tips.c.key == bindparam("of_key"),
+    document_tips.c.depth == COUNTER_DEPTH,
+)
+_COUNTER: Final = select(document_tips.c.added_count, document_tips.c.added).where(*_OF_KEY)
+_DROP: Final = delete(document_tips).where(*_OF_KEY[:2], document_tips.c.depth == bindparam("of_depth"))
+_INCREMENTS: Final = (
+    select(
+        document_operations.c.name,
+        document_operations.c.depth,
+        commits.c.passed,
+        commits.c.rank,
+        commits.c.commit_id,
+    )
+    .join(commits, commits.c.num == document_operations.c.place_num)
+    .where(
+        document_operations.c.doc_num == bindparam("doc"),
+        document_operations.c.key == bindparam("key"),
+        document_operations.c.added.is_not(None),
+        document_operations.c.is_live,
+        document_operations.c.replaced == 0,
+    )
+)
+
+
+class Counter(NamedTuple):
+    """Number of the increments of a register that stand, and their sum."""
+
+    increments: int
+    added: int
+
+
+class Increment(NamedTuple):
+    """Increment that stands: its name, and the place of its first copy."""
+
+    name: CommitId
+    place: OrderKey
+
+
+def keep_counters(connection: Connection, changes: Mapping[tuple[int, bytes], Counter]) -> None:
+    """Change what counters come to, by document and key. Costs O(log n) for each."""
+    counters: dict[tuple[int, bytes], Counter] = {}
+    for (doc_num, key), more in changes.items():
+        found = select_rows(connection, _COUNTER, doc=doc_num, of_key=key).first()
+        increments, added = (0, "0") if found is None else found
+        counters[doc_num, key] = Counter(increments + more.increments, int(added) + more.added)
+    change_rows(connection, _DROP, [(*place, COUNTER_DEPTH) for place in counters])
+    insert_counters(connection, counters)
+
+
+def insert_counters(connection: Connection, counters: Mapping[tuple[int, bytes], Counter]) -> None:
+    """Insert counters that have no row, by document and key; those without increments are left out."""
+    rows = [
+        (*place, *_NOWHERE, one.increments, str(one.added))
+        for place, one in sorted(counters.items())
+        if one.increments
+    ]
+    insert_rows(connection, document_tips, _COLUMNS, rows)
+
+
+def load_increments(connection: Connection, doc_num: int, key: bytes) -> list[Increment]:
+    """Load the increments of a register that stand, in canonical order. Costs O(operations about it, also replaced ones)."""
+    first: dict[CommitId, OrderKey] = {}
+    for name, depth, passed, rank, commit_id in select_rows(connection, _INCREMENTS, doc=doc_num, key=key):
+        place = (depth, passed, rank, commit_id)
+        first[name] = min(first.get(name, place), place)
+    return sorted((Increment(name, place) for name, place in first.items()), key=lambda one: one.place)
