@@ -59,6 +59,10 @@ class EditRefused(Exception):
     """Error of an edit that cannot be: nothing of it is written."""
 
 
+class ValueTooLarge(EditRefused):
+    """Error of a single value that no register holds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """Value to say of a register, or None: it is gone. An increment replaces nothing, others all that stands."""
@@ -188,10 +192,7 @@ class JsonEditor:
             if not is_increment and values == (set() if text is None else {text}):
                 continue
             if text is not None and len(text.encode()) > DICT_VALUE_SIZE_MAX:
-                raise EditRefused(
-                    f"{_name_of(address)} has over {DICT_VALUE_SIZE_MAX} bytes: put it into a file, "
-                    'and {"$file": ID} here'
-                )
+                raise ValueTooLarge(f"{_name_of(address)} has over {DICT_VALUE_SIZE_MAX} bytes")
             yield Operation(key, text, is_increment)
 
     def _new_item(self) -> str:

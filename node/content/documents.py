@@ -30,6 +30,7 @@ from node.contract.document_values import ValuesWindow, WrittenValues
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.formats.document_kinds import (
+    DICT_VALUE_SIZE_MAX,
     REPLACED_COUNT_MAX,
     SET,
     SNAPSHOT_COMMIT_COUNT_MAX,
@@ -68,6 +69,8 @@ REMOVED: Final = ".removed"
 """Names of the dict of documents' titles, and of the set of those that were removed, by `document_key`."""
 UNREADABLE: Final = frozenset({"incomplete", "too_large"})
 """Errors of a document whose bodies are not here, or that anybody with the right to write has made too large."""
+FILE_ADVICE: Final = "add it as a file (`add_file`, `ravel file add`), and put the file's id in its place"
+"""Next step of who puts a value that no commit holds."""
 _ROOM: Final = 1024
 """Bytes of a body that are not its operations and names: tags, lengths, and the origin that a merge adds."""
 _REPLACED_SIZE: Final = 44
@@ -247,8 +250,10 @@ class Documents:
     ) -> WrittenValues:
         """Say what is wanted and is not so, with the tips that it replaces. Costs O(that), each key O(log n).
 
-        Raises ServiceError `bad_request` for a bad name.
+        Raises ServiceError `bad_request` for a bad name, `too_large` for a value that is none of a dict, or of a commit.
         """
+        for key, value in wanted.items():
+            _check_size(key, value or "")
 
         def choose(look: Look) -> list[NewValue]:
             entries = look.load(list(wanted))
@@ -477,6 +482,17 @@ def group_values(operations: Iterable[NewValue], count_max: int) -> Iterator[lis
         size, pairs = size + operation.size, pairs + more
     if group:
         yield list(group.values())
+
+
+def _check_size(key: str, value: str) -> None:
+    """Raise ServiceError `too_large` for a value that no commit can put."""
+    bound = ""
+    if len(value) > DICT_VALUE_SIZE_MAX:
+        bound = f"{DICT_VALUE_SIZE_MAX} characters"
+    elif NewValue(key, value, ()).size > BODY_SIZE_MAX - _ROOM:
+        bound = f"the {BODY_SIZE_MAX - _ROOM} bytes that a commit has room for"
+    if bound:
+        raise ServiceError("too_large", f"the value of {key[:100]!r} has over {bound}", FILE_ADVICE)
 
 
 def _split(operations: Iterable[NewValue]) -> Iterator[NewValue]:

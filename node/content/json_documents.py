@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Sequence
 from typing import Final
 
-from node.content.documents import Documents, Look, NewValue
+from node.content.documents import FILE_ADVICE, Documents, Look, NewValue
 from node.contract.json_documents import JsonChange
 from node.runtime.errors import ServiceError
 from protocol.formats.document_kinds import JSON
@@ -17,7 +17,7 @@ from verifier.json_documents import (
     JsonValue,
     read_json,
 )
-from verifier.json_edits import EditRefused, JsonEditor, Operation
+from verifier.json_edits import EditRefused, JsonEditor, Operation, ValueTooLarge
 from verifier.json_registers import HeldRegisters
 
 _CONFLICTS_SHOWN_MAX: Final = 64
@@ -41,7 +41,8 @@ class JsonDocuments:
         """Write edits in as few commits as hold them. Costs O(what they write, and what stands below its address), each
         part O(log n), however much else the document holds. Edits of one list beyond 64 cost O(its items) once.
 
-        Raises ServiceError `bad_input` where one of them cannot be; then nothing is written.
+        Raises ServiceError `bad_input` where one of them cannot be, `too_large` for a single value that is; then nothing is
+        written.
         """
         items: list[str] = []
 
@@ -102,6 +103,8 @@ def _apply(editor: JsonEditor, one: JsonChange) -> list[str]:
 
 
 def _refused(number: int | None, error: EditRefused) -> ServiceError:
+    if isinstance(error, ValueTooLarge):
+        return ServiceError("too_large", str(error), f'{FILE_ADVICE}: {{"$file": ID}}')
     where = "" if number is None else f"edit {number}: "
     return ServiceError(
         "bad_input", f"{where}{error}", "nothing was written; `ravel json get` shows the document"

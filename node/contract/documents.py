@@ -10,8 +10,8 @@ from node.contract.endpoint import Endpoint, QueryParameter, StreamedEvent
 from node.contract.values import Request
 from protocol.formats.document_kinds import (
     DICT_EDIT_COUNT_MAX,
+    DICT_VALUE_SIZE_MAX,
     SET_EDIT_COUNT_MAX,
-    DictValue,
     DocumentKey,
     YjsUpdate,
 )
@@ -83,9 +83,13 @@ SNAPSHOT_SET: Final = Endpoint(
 class DictEditRequest(Request, frozen=True):
     """Puts values into a dict and erases others. A key in both is put."""
 
-    put: Annotated[dict[DocumentKey, DictValue], Meta(max_length=DICT_EDIT_COUNT_MAX)] = field(
-        default_factory=dict
-    )
+    put: Annotated[
+        dict[DocumentKey, str],
+        Meta(
+            max_length=DICT_EDIT_COUNT_MAX,
+            description=f"Values of up to {DICT_VALUE_SIZE_MAX:,} characters. Add larger ones as files, and put their ids.",
+        ),
+    ] = field(default_factory=dict)
     erase: Annotated[list[DocumentKey], Meta(max_length=DICT_EDIT_COUNT_MAX)] = field(default_factory=list)
     name: Annotated[str, Meta(description=NAME)] = ""
 

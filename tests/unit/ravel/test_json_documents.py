@@ -6,7 +6,8 @@ from typing import Any, Final
 import pytest
 import trio
 
-from ravel import AsyncClient, JsonEdits, connect, connect_async
+from protocol.formats.document_kinds import DICT_VALUE_SIZE_MAX
+from ravel import AsyncClient, JsonEdits, RavelError, connect, connect_async
 from ravel.json_documents import SchemaFault, find_faults
 from tests.support.machine import fail_after
 from tests.support.served import TOKEN, Served, served
@@ -46,6 +47,32 @@ async def test_a_document_is_edited_by_methods(tmp_path: Path) -> None:
                 assert client.document("main").read()["value"] == {}, "another name is another document"
 
         await trio.to_thread.run_sync(edit)
+
+
+async def test_a_value_that_is_too_large_is_refused_with_the_next_step_and_kept_as_a_file(
+    tmp_path: Path,
+) -> None:
+    async with served(tmp_path) as one, _client(one) as client:
+        one.node.create_repo()
+        board = client.document("main", "board")
+        longest = "x" * (DICT_VALUE_SIZE_MAX - 2)  # with its quotes
+        await board.write(JsonEdits().put((), {str(number): longest for number in range(4)}))
+        assert (await board.read())["value"] == {str(number): longest for number in range(4)}, "1 MiB in all"
+        await client.edit_dict("main", put={"k": "x" * DICT_VALUE_SIZE_MAX})
+        advice = []
+        for write in (
+            lambda: board.write(JsonEdits().put("k", f"{longest}x")),
+            lambda: client.edit_dict("main", put={"k": "x" * (DICT_VALUE_SIZE_MAX + 1)}),
+            lambda: client.edit_dict("main", put={"k": "\U0001f375" * (DICT_VALUE_SIZE_MAX // 2)}),
+        ):
+            with pytest.raises(RavelError) as caught:
+                await write()
+            assert caught.value.code == "too_large"
+            advice.append(caught.value.advice)
+        assert all(one.startswith("add it as a file (`add_file`") for one in advice)
+        file = (await client.add_file("main", longest.encode() * 5, name="long.txt"))["file"]
+        await board.write(JsonEdits().put("k", {"$file": file}))
+        assert (await board.read())["value"]["k"] == {"$file": file}
 
 
 async def test_a_document_is_followed_while_others_edit(tmp_path: Path) -> None:
