@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 import msgspec
 
 from ravel.errors import RavelError
+from ravel.operations import encode
 
 if TYPE_CHECKING:
     from ravel.calls.all_calls import AsyncAllCalls
@@ -119,7 +120,7 @@ class _Document:
         return f"{_SCHEMA_NAME}/{self.name}" if self.name else _SCHEMA_NAME
 
     def _stated(self) -> JsonEdits:
-        return JsonEdits().put("schema", msgspec.json.encode(self.schema).decode())
+        return JsonEdits().put("schema", encode(self.schema).decode())
 
 
 def _read_schemas(view: "JsonDocumentView") -> list[dict[str, Any]]:
@@ -250,7 +251,7 @@ class _Query:
         self._limit = limit
         self._arguments: dict[str, Any] = {
             "prefix": prefix,
-            "where": "" if where is None else msgspec.json.encode(where).decode(),
+            "where": "" if where is None else encode(where).decode(),
             "sort": sort if isinstance(sort, str) else ",".join(sort),
             "limit": limit,
         }

@@ -1,5 +1,6 @@
 """JSON documents from Python: edits by methods and together, live values, and schemas."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -148,6 +149,21 @@ async def test_apps_see_the_schemas_that_others_stated(tmp_path: Path) -> None:
                 assert client.document("main", "board").stated_schemas() == []
 
         await trio.to_thread.run_sync(state)
+
+
+def test_what_is_no_json_is_refused_before_it_is_sent() -> None:
+    circle: dict[str, Any] = {}
+    circle["self"] = circle
+    with connect(url="http://127.0.0.1:1", token=TOKEN) as client:
+        for value in (circle, {"a": float("nan")}, {"a": {1, 2}}):
+            for send in (
+                partial(client.document("main", "board").put, "x", value),
+                client.document("main", "board", schema=value).state_schema,
+                partial(client.documents, "main", "", value),
+            ):
+                with pytest.raises(RavelError, match="cannot be sent as JSON") as caught:
+                    send()
+                assert caught.value.code == "bad_request"
 
 
 def test_faults_are_counted_up_to_a_bound_and_nothing_is_fetched() -> None:
