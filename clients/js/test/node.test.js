@@ -1,6 +1,7 @@
 // The client against a real node, whose address and token are in the environment.
 
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 
 import { ENDPOINTS } from "../endpoints.js";
@@ -111,7 +112,26 @@ test("a JSON document is edited and followed", async () => {
     [[], [["one", 2]]],
   ]);
   await assert.rejects(board.put(["title", "x"], 1), { code: "bad_input", status: 400 });
+  const isAdvised = ({ code, advice }) => code === "too_large" && advice.startsWith("add it as a file");
+  await assert.rejects(board.put("long", "x".repeat(2 ** 18)), isAdvised);
+  const circle = {};
+  circle.self = circle;
+  await assert.rejects(board.put("circle", circle), TypeError);
   assert.deepEqual((await ravel.document("boards:main").read()).value, {});
+});
+
+test("the lines of the page about documents run", async () => {
+  const page = await readFile(new URL("../../../docs/apps/json.md", import.meta.url), "utf8");
+  const [, lines] = page.match(/```js\n([^]*?)```/);
+  await ravel.createRepo({ name: "friends" });
+  const shown = [];
+  const show = (value) => {
+    shown.push(value);
+    throw new Error("enough");
+  };
+  const run = new (async () => {}).constructor("ravel", "show", lines);
+  await assert.rejects(run(ravel, show), /enough/);
+  assert.deepEqual(shown[0].done.map(({ title }) => title), ["Buy tea"]);
 });
 
 test("a write that would not keep to the schema is refused, and apps see the schemas of others", async () => {
