@@ -14,8 +14,10 @@ import typer
 from typer.core import TyperArgument, TyperGroup, TyperOption
 from typer.main import get_command
 
+from node.runtime.language import help_in_language
+
 if TYPE_CHECKING:  # types that typer uses in the signatures of its public classes, and does not export itself
-    from typer._click import Command, Context, Parameter
+    from typer._click import Command, Context, HelpFormatter, Parameter
 
 GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Begin": {
@@ -100,6 +102,17 @@ _HEADINGS: Final = {name: heading for heading, group in GROUPS.items() for name 
 
 _COLOURS: Final = re.compile(r"\[(?=[a-z#/@][^\[]*\])")
 """Text that rich takes for the name of a colour."""
+TYPERS_WORDS: Final = MappingProxyType(
+    {
+        "ARGUMENTS_PANEL_TITLE": "Arguments",
+        "OPTIONS_PANEL_TITLE": "Options",
+        "COMMANDS_PANEL_TITLE": "Commands",
+        "DEFAULT_STRING": "[default: {}]",
+        "ENVVAR_STRING": "[env var: {}]",
+        "REQUIRED_LONG_STRING": "[required]",
+    }
+)
+"""Words that typer puts into help, by what it calls them. Its line of usage stays as it is: names and brackets."""
 _EXTRA_HINT: Final = (
     ". A text of several words stands in quotes; what is set by an option has its name before it"
 )
@@ -111,7 +124,9 @@ class LazyGroup(TyperGroup):
     def __init__(self, **attributes: Any) -> None:  # noqa: ANN401  # handed on to typer as it hands them
         super().__init__(**attributes)
         self.commands = _Commands()
+        self.help, self.epilog = (help_in_language(one or "") for one in (self.help, self.epilog))
         take_plainly(self)
+        _say_help(self)
 
     def invoke(self, ctx: "Context") -> Any:  # noqa: ANN401  # what a command gives, as click has it
         """Run the command. Say how to write a text of several words that came without quotes."""
@@ -160,13 +175,14 @@ class _Commands(MutableMapping[str, "Command"]):
         module, _, attribute = self._names[name].partition(":")
         found = getattr(import_module(f"node.cli.{module}"), attribute)
         holder = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        heading = help_in_language(_HEADINGS.get(name, ""))
         if isinstance(found, typer.Typer):
-            holder.add_typer(found, name=name, rich_help_panel=_HEADINGS.get(name, ""))
+            holder.add_typer(found, name=name, rich_help_panel=heading)
             whole = get_command(holder)
             assert isinstance(whole, TyperGroup), "typer makes a group of what has one"
             command = whole.commands[name]
         else:
-            holder.command(name, rich_help_panel=_HEADINGS.get(name, ""))(found)
+            holder.command(name, rich_help_panel=heading)(found)
             command = get_command(holder)
         _prepare_help(command)
         return command
@@ -184,6 +200,7 @@ def take_plainly(command: "Command") -> None:
         for one in found:
             if isinstance(one, TyperArgument | TyperOption) and "get_runtime_param" not in vars(one):
                 vars(one)["get_runtime_param"] = _PlainValue(one).get
+                one.help = help_in_language(one.help or "") or None  # of those that typer adds
         return found
 
     vars(command)["get_params"] = get_params
@@ -219,17 +236,31 @@ def _is_text(value: object) -> bool:
         return False
 
 
+def _say_help(command: "Command") -> None:
+    """Have help say what typer adds to it in the reader's language: typer asks for that once, when it is imported."""
+    show = command.format_help
+
+    def format_help(ctx: "Context", formatter: "HelpFormatter") -> None:
+        words = import_module("typer.rich_utils")  # takes its time: no command but help needs it
+        for name, english in TYPERS_WORDS.items():
+            setattr(words, name, help_in_language(english))
+        show(ctx, formatter)
+
+    vars(command)["format_help"] = format_help
+
+
 def _prepare_help(command: "Command") -> None:
-    """Show help as it is written: typer keeps the line breaks of the source, and takes words in [] for colours."""
-    paragraphs = (command.help or "").split("\n\n")
-    command.help = _COLOURS.sub(r"\\[", "\n\n".join(" ".join(one.split()) for one in paragraphs))
+    """Show help in the reader's language, as it is written: typer keeps line breaks, and takes words in [] for colours."""
+    paragraphs = (help_in_language(" ".join(one.split())) for one in (command.help or "").split("\n\n"))
+    command.help = _COLOURS.sub(r"\\[", "\n\n".join(paragraphs))
     command.short_help = command.help.partition(". ")[0].removesuffix(
         "."
     )  # one line of a list, where it fits
     take_plainly(command)
+    _say_help(command)
     for parameter in command.params:
         if isinstance(parameter, TyperArgument | TyperOption) and parameter.help:
-            parameter.help = _COLOURS.sub(r"\\[", parameter.help)
+            parameter.help = _COLOURS.sub(r"\\[", help_in_language(parameter.help))
     if isinstance(command, TyperGroup):
         for one in command.commands.values():
             _prepare_help(one)

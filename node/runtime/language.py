@@ -2,6 +2,7 @@
 
 A table has English sentences with holes ({0}), and what they are in the language: one that was filled is found by what
 stands between its holes. What the node says is in the page's table (`node/web/strings`), what commands say in one beside.
+Help is in a table of its own, by whole paragraphs: whoever changes one in the code changes its key there.
 """
 
 import json
@@ -27,6 +28,21 @@ def in_language(text: str) -> str:
         return text
     bare = text.lstrip(" ")
     return text[: len(text) - len(bare)] + speaker(bare)
+
+
+def help_in_language(text: str) -> str:
+    """Return a paragraph of help in the reader's language; in English where its table has nothing for it."""
+    return load_help(_chosen_language()).get(text, text)
+
+
+@cache
+def load_help(language: str) -> Mapping[str, str]:
+    """Return what paragraphs of help are in a language; empty for one that has no table."""
+    path = _FOLDER / f"{language}_help.json"
+    if not re.fullmatch("[a-z]{2}", language) or not path.exists():
+        return {}
+    table: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+    return table
 
 
 def _chosen_language() -> str:
