@@ -11,6 +11,9 @@ and so do the versions that list them.
 The manifest is published before the log, and the log is written before any part goes: a reader of the log finds the parts of
 its version, wherever an export was cut off. The next export first writes what the log lacks. Files are of the protocol's
 reader version 1 and writer version 2 (https://github.com/delta-io/delta/blob/master/PROTOCOL.md).
+
+A part is listed with the least and greatest value of its columns of numbers and times, and with how often each column is
+null: a reader passes over parts that hold nothing wanted. Texts have no such values here, as a log outlives its parts.
 """
 
 import json
@@ -18,6 +21,7 @@ import re
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pyarrow as pa
@@ -33,7 +37,7 @@ LOG_NAME: Final = "_delta_log"
 CHECKPOINT_VERSIONS: Final = 10
 """Versions from one checkpoint to the next: a reader opens one of them and at most as many small files."""
 _LOG_FILE_SIZE_MAX: Final = 1 << 28
-"""Bytes, as many as a manifest may have: a part takes some 200 of them."""
+"""Bytes, as many as a manifest may have: a part takes some 1,000 of them."""
 _LAST_CHECKPOINT: Final = "_last_checkpoint"
 _VERSION: Final = re.compile(r"([0-9]{20})\.json")
 _CHECKPOINT: Final = re.compile(r"([0-9]{20})\.checkpoint\.parquet")
@@ -211,7 +215,11 @@ def _write_version(
         for name in log.adds
         if name not in listed
     ]
-    actions += [{"add": _add(name, part, now)} for name, part in listed.items() if name not in log.adds]
+    actions += [
+        {"add": _add(name, part, now, destination.read_footer(f"{KEPT_NAME}/{part.path}"))}
+        for name, part in listed.items()
+        if name not in log.adds
+    ]
     version = log.version + 1
     content = "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in actions)
     destination.publish(f"{folder}/{version:020}.json", content.encode())
@@ -306,15 +314,39 @@ def _type_of(kind: pa.DataType) -> str | Mapping[str, object]:
     return {"int64": "long", "string": "string", "bool": "boolean"}.get(str(kind), "binary")
 
 
-def _add(name: str, part: Part, now: int) -> Action:
+def _add(name: str, part: Part, now: int, footer: pq.FileMetaData) -> Action:
     return {
         "path": name,
         "partitionValues": {},
         "size": part.bytes,
         "modificationTime": now,
         "dataChange": True,
-        "stats": json.dumps({"numRecords": part.rows}),
+        "stats": json.dumps({"numRecords": part.rows, **_find_statistics(footer)}),
     }
+
+
+def _find_statistics(footer: pq.FileMetaData) -> Mapping[str, Action]:
+    """Return what all row groups together say of columns that are no lists. What one of them leaves out is left out."""
+    found: dict[str, Action] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    for number in range(footer.num_columns):
+        column = footer.schema.column(number)
+        told: list[tuple[int, Any]] = [(group.num_rows, group.column(number).statistics) for group in groups]
+        if column.max_repetition_level or not all(one and one.has_null_count for _, one in told):
+            continue
+        found["nullCount"][column.name] = sum(one.null_count for _, one in told)
+        filled = [one for rows, one in told if one.null_count < rows]
+        if column.physical_type == "INT64" and filled and all(one.has_min_max for one in filled):
+            is_time = column.logical_type.type == "TIMESTAMP"
+            least, most = min(one.min_raw for one in filled), max(one.max_raw for one in filled)
+            found["minValues"][column.name] = _as_time(least) if is_time else least
+            found["maxValues"][column.name] = _as_time(most) if is_time else most
+    return found
+
+
+def _as_time(milliseconds: int) -> str:
+    at = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=milliseconds)
+    return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03}Z"
 
 
 def _numbers(kind: re.Pattern[str], names: Collection[str]) -> list[int]:

@@ -21,6 +21,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from ravel.exports.schema import KEPT_NAME, TABLES
 from storage.engine.database import StorageError
 from storage.engine.folders import make_folder, move_file, sync_file, sync_folder
@@ -78,6 +81,10 @@ class Destination(Protocol):
 
     def fetch(self, name: str, scratch: Path) -> Path:
         """Return a local file with a part's bytes; in the scratch folder unless it is here anyway."""
+        ...
+
+    def read_footer(self, name: str) -> pq.FileMetaData:
+        """Read the footer of a part by its place: some tens of KiB of it, whatever its size."""
         ...
 
     def arrange(self, listed: Collection[str], replaced: Collection[str], *, all_aside: bool = False) -> None:
@@ -168,6 +175,11 @@ class LocalFolder:
         aside = self._folder / KEPT_NAME / name
         return aside if aside.exists() else self._folder / name
 
+    def read_footer(self, name: str) -> pq.FileMetaData:
+        """See Destination."""
+        with self._failing():
+            return pq.read_metadata(self._folder / name)
+
     def arrange(self, listed: Collection[str], replaced: Collection[str], *, all_aside: bool = False) -> None:
         """See Destination. Every part stays aside too, under a second name, so that no reader's path goes stale early."""
         with self._failing():
@@ -229,7 +241,7 @@ class LocalFolder:
     def _failing(self) -> Iterator[None]:
         try:
             yield
-        except OSError as error:
+        except (OSError, pa.ArrowException) as error:
             raise StorageError(f"cannot export to {self._folder}: {error}") from error
 
 
@@ -277,6 +289,16 @@ class RemoteFolder:
 
         self._do(fetch)
         return here
+
+    def read_footer(self, name: str) -> pq.FileMetaData:
+        """See Destination."""
+
+        def read() -> pq.FileMetaData:
+            # Without a cache, which would read some MB ahead.
+            with self._fs.open(self._path(name), "rb", cache_type="none") as file:
+                return pq.read_metadata(file)
+
+        return self._do(read)
 
     def find(self, folder: str) -> list[str]:
         """See Destination."""

@@ -1,9 +1,13 @@
 """Tables of Delta Lake over an export's parts: what other readers find at each version, wherever an export was cut off."""
 
+import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
@@ -68,6 +72,37 @@ def test_a_library_of_delta_finds_the_rows_of_each_export_at_its_version(world: 
     assert last.version() == CHECKPOINT_VERSIONS + 2
     assert last.metadata().name == "commits"
     assert read_export(folder.folder).rows == CHECKPOINT_VERSIONS + 3 + 3
+
+
+def test_a_reader_of_delta_passes_over_parts_that_hold_nothing_wanted(world: World, folder: Place) -> None:
+    for number in range(3):
+        world.write(f"commit {number}")
+        export(world, folder, (number + 1) * HOUR, delta=True, parts_max=9)
+    table = DeltaTable(folder.folder / KEPT_NAME / "commits")
+    commits = table.to_pyarrow_dataset()
+    rows = commits.to_table()
+    first, *_, last = sorted(rows["sequence"].to_pylist())
+
+    def read(condition: pc.Expression) -> tuple[int, int]:
+        return len([*commits.get_fragments(condition)]), commits.to_table(filter=condition).num_rows
+
+    sequence, at = pc.field("sequence"), pc.field("time_utc")
+    assert read(sequence > first - 1)[0] == 3
+    assert read(sequence == last) == (1, 1)
+    assert read(sequence > last) == (0, 0)
+    assert read(at > max(rows["time_utc"].to_pylist()) + timedelta(seconds=1)) == (0, 0)
+    assert read(at >= min(rows["time_utc"].to_pylist())) == (3, rows.num_rows)
+    for add in pa.table(table.get_add_actions(flatten=True)).to_pylist():
+        part = pq.read_table(folder.folder / KEPT_NAME / "commits" / add["path"])
+        for name in ("sequence", "received_at", "time_utc", "arrived_utc"):
+            assert add[f"null_count.{name}"] == part[name].null_count
+        assert (add["min.sequence"], add["max.sequence"]) == tuple(
+            pc.min_max(part["sequence"]).as_py().values()
+        )
+    lines = folder.content(f"{KEPT_NAME}/commits/_delta_log/{0:020}.json").splitlines()
+    stats = [json.loads(json.loads(line)["add"]["stats"]) for line in lines if b'"add"' in line]
+    assert stats
+    assert not any({"commit_id", "branch_name", "acks"} & one["minValues"].keys() for one in stats)
 
 
 @pytest.mark.slow
