@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from analytics.reading.limits import LARGE_BRANCH_FROM
-from analytics.results import ResultsRefused, fetch_kept, publish
+from analytics.results import JOURNAL_NAME, ResultsRefused, fetch_kept, publish
 from ravel.characters import display_safe
 from ravel.exports.checking import ExportError, local_folder
 
@@ -34,6 +34,9 @@ ENGINES: Final = ("spark", "local")
 
 _EXTRA: Final = ("pyspark", "py4j", "pandas", "numpy", "matplotlib", "numba")
 _LOCAL_EXTRA: Final = ("duckdb", "numpy", "matplotlib")
+
+_WITHOUT_RESULT: Final = ("spark.log", JOURNAL_NAME)
+"""Files of a command that failed."""
 
 Progress = Callable[[str], None]
 
@@ -64,9 +67,12 @@ def _guarded_at_url(options: argparse.Namespace, work: Callable[[], int]) -> int
         _waiting.append([])
         try:
             fetch_kept(options.out_url, options.out)
-            code = _guarded_in_folder(options, work)
-            is_done = code in (EXIT_OK, EXIT_MISMATCH)
-            publish(options.out, options.out_url, None if is_done else ("spark.log",))
+            is_done = False
+            try:
+                code = _guarded_in_folder(options, work)
+                is_done = code in (EXIT_OK, EXIT_MISMATCH)
+            finally:  # also of an interrupted study the runs that are done
+                publish(options.out, options.out_url, None if is_done else _WITHOUT_RESULT)
         except ResultsRefused as error:
             _waiting.pop()
             return fail(options, EXIT_STORAGE_FAILED, "storage_failed", str(error))

@@ -4,12 +4,18 @@ Tables that tasks write go there at once (`analytics.engines.spark_tables`). A s
 names of their own, and what a run does not name is removed once it is complete.
 """
 
+import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-_KEPT_BETWEEN_RUNS: Final = "summary.json"
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+JOURNAL_NAME: Final = "runs.jsonl"
+"""The runs of a study that are done."""
+_KEPT_BETWEEN_RUNS: Final = ("summary.json", JOURNAL_NAME)
 
 
 class ResultsRefused(Exception):
@@ -17,9 +23,23 @@ class ResultsRefused(Exception):
 
 
 def fetch_kept(url: str, folder: Path) -> None:
-    """Bring what an analysis reads of the one before. Raises ResultsRefused."""
-    with _opened(url) as (files, root), suppress(FileNotFoundError):
-        files.get_file(f"{root}/{_KEPT_BETWEEN_RUNS}", str(folder / _KEPT_BETWEEN_RUNS))
+    """Bring what an analysis or a study reads of the one before. Raises ResultsRefused."""
+    with _opened(url) as (files, root):
+        for name in _KEPT_BETWEEN_RUNS:
+            with suppress(FileNotFoundError):
+                files.get_file(f"{root}/{name}", str(folder / name))
+
+
+def write_table(out: Path, name: str, rows: "pa.Table") -> Path:
+    """Write a small table below the results in place of what is there, by this process; return its file. Raises OSError."""
+    import pyarrow.parquet as pq  # takes longer than the rest of this module
+
+    folder = out / "tables" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    file = folder / "part-00000.parquet"
+    pq.write_table(rows, file)
+    return file
 
 
 def publish(folder: Path, url: str, names: Collection[str] | None = None) -> None:

@@ -6,7 +6,6 @@ computed in one job: to plan and start one is most of what a table of few rows c
 """
 
 import re
-import shutil
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,12 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from analytics.order.kept_rows import write_to_url
 from analytics.reading.export_reader import as_path
-from analytics.results import remove_others
+from analytics.results import remove_others, write_table
 from analytics.tables.functions import DUCKDB
 
 if TYPE_CHECKING:
@@ -36,7 +34,6 @@ _collections: Final = count(1)
 _TASKS: Final = 2
 """That collect tables: each reads the plans of all of them first."""
 _NOT_A_NAME: Final = re.compile(r"\W+")
-_PART: Final = "part-00000.parquet"
 
 
 JOB_DESCRIPTION: Final = "spark.job.description"
@@ -79,7 +76,7 @@ class TableWriter:
         folders = {name: self._out / "tables" / name for name in tables}
         if self._is_small:
             for name, rows in collect_together(self._spark, tables).items():
-                self._write_here(name, rows, folders[name])
+                self.know(name, [write_table(self._out, name, rows)])
         else:
             with ThreadPoolExecutor(_WRITERS) as pool:
                 [*pool.map(_write_there, tables.values(), folders.values())]
@@ -109,12 +106,6 @@ class TableWriter:
         if self._database is not None:
             self._database.close()
             self._database = None
-
-    def _write_here(self, name: str, rows: pa.Table, folder: Path) -> None:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        pq.write_table(rows, folder / _PART)
-        self.know(name, [folder / _PART])
 
     def _write_elsewhere(self, name: str, table: DataFrame) -> DataFrame:
         """Have tasks write a table below the URL; it is not read back from there, but kept where Spark keeps tables."""

@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 
-from analytics.reading.export_reader import as_path
+from analytics.results import JOURNAL_NAME, write_table
 from analytics.study.runs import Case, Progress, Run, Shipped, digest_of, replay_all
 from analytics.study.tangle_models import DELIVERIES, MODELS, Graph
 
@@ -138,16 +140,16 @@ def run_study(
     shipped = {branch.label: _ship(spark, branch) for branch in real}
     cases = [case for scenario in scenarios for case in _cases(scenario, plan.seeds)]
     cases.sort(key=_turn)
-    runs = replay_all(spark, cases, shipped, out / "runs.jsonl", resume=resume, progress=progress)
-    path = out.absolute() / "tables" / "runs"
-    spark.createDataFrame(runs, RUNS_SCHEMA).coalesce(1).write.mode("overwrite").parquet(str(path))
-    percentiles = summarize(spark.read.schema(RUNS_SCHEMA).parquet(as_path(path)))
-    target = out.absolute() / "tables" / "percentiles"
-    percentiles.write.mode("overwrite").parquet(str(target))
-    read = spark.read.schema(percentiles.schema).parquet(as_path(target))
+    runs = replay_all(spark, cases, shipped, out / JOURNAL_NAME, resume=resume, progress=progress)
+    of_runs = spark.createDataFrame(runs, RUNS_SCHEMA)
+    percentiles = summarize(of_runs)
     is_other = ~(F.col("model").isin(*TIE_MODELS) & (F.col("delivery") == PAPERS_DELIVERY))
     is_real = F.col("model").isin([branch.label for branch in real])
-    rows = read.orderBy(is_other, is_real, "model", "delivery", "height", "width").collect()
+    rows = percentiles.orderBy(is_other, is_real, "model", "delivery", "height", "width").collect()
+    told = [dict(zip(of_runs.columns, run, strict=True)) for run in runs]
+    write_table(out, "runs", pa.Table.from_pylist(told, to_arrow_schema(of_runs.schema)))
+    told = [row.asDict() for row in rows]
+    write_table(out, "percentiles", pa.Table.from_pylist(told, to_arrow_schema(percentiles.schema)))
     return StudyTables(runs, rows, tuple(branch.label for branch in real))
 
 

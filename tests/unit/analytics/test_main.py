@@ -6,6 +6,7 @@ import os
 import pwd
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,6 +18,7 @@ from analytics.audit import audit
 from analytics.audit import command as audit_command
 from analytics.order.branch_tasks import LargeBranchRefused
 from analytics.reading.given_exports import GivenExports
+from analytics.results import JOURNAL_NAME
 from analytics.study import command as study_command
 from node.runtime.errors import ERROR_KINDS, EXIT_OK
 from ravel.exports.schema import MANIFEST_NAME, text_id
@@ -109,6 +111,26 @@ def test_results_go_to_a_url_and_what_an_earlier_run_left_in_their_folders_goes(
         ]
     (digest,) = json.loads(files.cat_file(told["digests"])).values()
     assert digest["commits"] == 2
+    files.rm("/results", recursive=True)
+
+
+def test_runs_of_an_interrupted_study_stay_at_its_url_and_the_next_one_has_them() -> None:
+    files = fsspec.filesystem("memory")
+    found: list[str] = []
+
+    def work() -> int:
+        journal = options.out / JOURNAL_NAME
+        found.append(journal.read_text() if journal.exists() else "")
+        journal.write_text(f"{found[-1]}run\n")
+        (options.out / "study.html").write_text("half")
+        raise KeyboardInterrupt
+
+    for _ in range(2):
+        options = Namespace(out="memory://results/study", engine="local", export_dir=[], json=True)
+        with pytest.raises(KeyboardInterrupt):
+            command.guarded(options, work)
+    assert found == ["", "run\n"]
+    assert files.find("/results/study") == [f"/results/study/{JOURNAL_NAME}"], "no page of a part"
     files.rm("/results", recursive=True)
 
 

@@ -77,6 +77,9 @@ def test_runs_are_what_a_replay_counts_and_percentiles_are_over_seeds(
     said: list[str] = []
     result = run_study(spark, TINY, out, said.append, real)
     assert said[-1].startswith("  39/39 runs (")
+    assert sorted(file.name for file in out.glob("tables/*/*")) == ["part-00000.parquet"] * 2, (
+        "by the driver: machines of a cluster do not see its folder"
+    )
     found = spark.read.parquet(as_path(out / "tables" / "runs")).collect()
     assert len(found) == len(result.runs) == 2 * (2 * 2 + 2 * 2 + 2 * 4) + 2 + 2 + 1 + 2
     of_models = [run for run in found if run["model"] in MODELS]
