@@ -33,13 +33,13 @@ from protocol.formats.links import PeerAddress, invitation_text, parse_invitatio
 from protocol.formats.text import id_text, parse_id
 from protocol.ids import PeerId
 from protocol.limits.formats import MIB
-from protocol.limits.peers import (
+from protocol.limits.network import (
     CIRCUIT_DATA_SIZE_MAX,
     CIRCUIT_WINDOW_SIZE,
-    IDLE_TIMEOUT_SECONDS,
     WIDE_CIRCUIT_AFTER_SIZE,
     WIDE_CIRCUIT_WINDOW_SIZE,
 )
+from protocol.limits.peers import IDLE_TIMEOUT_SECONDS
 from protocol.session.messages import (
     CircuitCredit,
     CircuitData,

@@ -21,7 +21,7 @@ from node.wire.transport import TransportError
 from protocol.crypto.hashing import circuit_address
 from protocol.formats.text import id_text
 from protocol.ids import CircuitAddress, PeerId, TopicKey
-from protocol.limits.peers import (
+from protocol.limits.network import (
     CIRCUIT_DATA_SIZE_MAX,
     CIRCUIT_OPEN_SECONDS,
     CIRCUIT_WINDOW_SIZE,

@@ -19,7 +19,7 @@ from node.wire.transport import TransportError
 from protocol.codec import DecodeError
 from protocol.formats.text import id_text, parse_id
 from protocol.ids import PeerId, TopicKey
-from protocol.limits.peers import (
+from protocol.limits.network import (
     CIRCUIT_BACKOFF_MAX_SECONDS,
     CIRCUIT_BACKOFF_MIN_SECONDS,
     CIRCUIT_DIALS_AT_ONCE_MAX,

@@ -20,7 +20,7 @@ from typing import Final
 
 from node.runtime.token_bucket import TokenBucket
 from protocol.ids import PeerId, TopicKey
-from protocol.limits.peers import (
+from protocol.limits.network import (
     CIRCUIT_ACCOUNTS_MAX,
     CIRCUIT_SUBNET_SHARE,
     CIRCUITS_OPENED_AT_ONCE_MAX,

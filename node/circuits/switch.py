@@ -32,7 +32,7 @@ from node.sync.circuit_port import CircuitHandler, CircuitPort
 from protocol.crypto.hashing import circuit_address
 from protocol.formats.text import id_text
 from protocol.ids import CircuitAddress, PeerId, TopicKey
-from protocol.limits.peers import (
+from protocol.limits.network import (
     CIRCUIT_IDLE_SECONDS,
     CIRCUIT_OPEN_SECONDS,
     CIRCUIT_WINDOW_SIZE,

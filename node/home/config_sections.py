@@ -26,7 +26,7 @@ from node.home.config_values import (
     read_tls_names,
     whole,
 )
-from protocol.limits.peers import ADVERTISED_ADDRESSES_MAX
+from protocol.limits.network import ADVERTISED_ADDRESSES_MAX
 
 WORKERS_DEFAULT: Final = 4
 """Two read faster than one thread judges and stores; the others are for relayed topics and for other repos."""

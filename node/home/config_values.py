@@ -22,7 +22,7 @@ from protocol.codec import DecodeError
 from protocol.formats.text import parse_id
 from protocol.formats.web_address import is_web_address
 from protocol.ids import PeerId
-from protocol.limits.peers import ADVERTISED_ADDRESSES_MAX
+from protocol.limits.network import ADVERTISED_ADDRESSES_MAX
 from protocol.limits.users import TLS_NAMES_MAX
 from storage.engine.urls import check_destination, check_url
 

@@ -29,9 +29,7 @@ from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, EpochStatem
 from protocol.formats.publication import decode_publication
 from protocol.formats.text import id_text
 from protocol.ids import CommitId, EpochId, Mark, RepoId, UserId, root_branch
-from protocol.limits.peers import (
-    BOXES_TRIED_MAX,
-)
+from protocol.limits.peers import BOXES_TRIED_MAX
 from storage.commits.pending import load_pending
 from storage.commits.rejected_givers import (
     forget_rejected_givers,

@@ -13,14 +13,14 @@ from contextlib import contextmanager
 import trio
 
 from node.circuits.dialing import relay_at
-from protocol.limits.peers import (
-    ACCOUNTS_MAX,
+from protocol.limits.network import (
     CONNECTIONS_PER_HOST_SHARE,
     HALF_OPEN_MAX,
     HANDSHAKE_ACCEPT_SECONDS,
     HANDSHAKE_TURN_SECONDS,
     KNOWN_PLACES_SHARE,
 )
+from protocol.limits.peers import ACCOUNTS_MAX
 from protocol.session.reach import Reach, host_of, network_of, reach_of
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from protocol.limits.peers import INTERFACE_ADDRESSES_MAX
+from protocol.limits.network import INTERFACE_ADDRESSES_MAX
 from protocol.session.reach import Host, Reach, reach_of
 
 _BRIDGES: Final = (

@@ -28,7 +28,7 @@ from node.sync.addresses import AddressSource
 from protocol.crypto.hashing import lan_mark
 from protocol.ids import Mark, PeerId
 from protocol.limits.formats import ADDRESS_SIZE_MAX
-from protocol.limits.peers import (
+from protocol.limits.network import (
     LAN_LINE_SIZE_MAX,
     LAN_PAUSE_MAX_SECONDS,
     LAN_PAUSE_MIN_SECONDS,

@@ -35,12 +35,8 @@ from protocol.crypto.signing import public_key
 from protocol.formats.links import PeerAddress
 from protocol.formats.text import id_text
 from protocol.ids import PeerId, TopicKey
-from protocol.limits.peers import (
-    CONNECTIONS_MAX,
-    IDLE_TIMEOUT_SECONDS,
-    REACHED_PEERS_MAX,
-    RELAY_CONNECTIONS_MAX,
-)
+from protocol.limits.network import CONNECTIONS_MAX, REACHED_PEERS_MAX, RELAY_CONNECTIONS_MAX
+from protocol.limits.peers import IDLE_TIMEOUT_SECONDS
 
 if TYPE_CHECKING:
     from node.network.websocket import WebListener, WebSocketStream

@@ -25,7 +25,7 @@ from node.network.interfaces import InterfaceAddress
 from node.runtime.subnets import subnet_of
 from protocol.formats.web_address import parse_web_address
 from protocol.ids import PeerId
-from protocol.limits.peers import (
+from protocol.limits.network import (
     INTERFACES_LOOK_SECONDS,
     OBSERVERS_AGREED_MIN,
     OBSERVERS_MAX,

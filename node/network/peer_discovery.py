@@ -12,7 +12,7 @@ from node.network.peer_registry import PeerRegistry
 from node.sync.addresses import Learned
 from node.sync.introductions import Introducer
 from protocol.ids import PeerId
-from protocol.limits.peers import LEARNED_CONNECTIONS_MAX, LEARNED_DIALS_AT_ONCE_MAX, LEARNED_PEERS_WANTED
+from protocol.limits.network import LEARNED_CONNECTIONS_MAX, LEARNED_DIALS_AT_ONCE_MAX, LEARNED_PEERS_WANTED
 
 _LOOK_SECONDS: Final = 5.0
 """Seconds between two looks at what is due, where nothing new was learned."""

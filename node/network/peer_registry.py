@@ -11,7 +11,7 @@ from node.network.peer_state import PeerState
 from node.sync.addresses import AddressBook, AddressSource, Learned
 from node.sync.hub import Hub
 from protocol.ids import PeerId, RepoId, TopicKey
-from protocol.limits.peers import ADDRESS_REACHED_SECONDS, CIRCUIT_PEERS_WANTED, REACHED_PEERS_MAX
+from protocol.limits.network import ADDRESS_REACHED_SECONDS, CIRCUIT_PEERS_WANTED, REACHED_PEERS_MAX
 from storage.engine.database import StorageError
 from storage.peers.peers import ReachedRow, forget_reached, put_reached
 from storage.repos.epochs import Topic

@@ -13,7 +13,8 @@ from node.circuits.dialing import relay_at
 from node.sync.addresses import AddressSource
 from node.sync.connection import Connection
 from protocol.ids import PeerId
-from protocol.limits.peers import DUPLICATE_SECONDS, PEER_ADDRESSES_MAX
+from protocol.limits.network import PEER_ADDRESSES_MAX
+from protocol.limits.peers import DUPLICATE_SECONDS
 from storage.peers.peers import add_addresses
 
 _LASTED_SECONDS: Final = 5.0

@@ -20,7 +20,7 @@ import trio
 
 from node.network.own_addresses import OwnAddresses, PortMapping, Router, RouterState
 from node.runtime.backoff import Backoff
-from protocol.limits.peers import (
+from protocol.limits.network import (
     MAPPING_DEADLINE_SECONDS,
     MAPPING_LINE_SIZE_MAX,
     MAPPING_PAUSE_MAX_SECONDS,

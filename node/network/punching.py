@@ -29,7 +29,7 @@ from node.wire.transport import SecureStream, TransportError, accept, dial, say_
 from protocol.crypto.keys import AgreementSecret, NodeSeed
 from protocol.formats.text import id_text
 from protocol.ids import PeerId, TopicKey
-from protocol.limits.peers import (
+from protocol.limits.network import (
     PUNCH_LOOK_SECONDS,
     PUNCH_LOOK_SECONDS_MAX,
     PUNCH_PAUSES_SECONDS,

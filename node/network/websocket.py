@@ -29,7 +29,7 @@ from node.runtime.token_bucket import TokenBucket
 from node.wire.transport import CLOSE_TIMEOUT_SECONDS, TransportError
 from protocol.formats.web_address import WEB_PATH, WebAddress, is_web_path
 from protocol.limits.formats import KIB
-from protocol.limits.peers import (
+from protocol.limits.network import (
     WEBSOCKET_HEAD_SIZE_MAX,
     WEBSOCKET_MESSAGE_SIZE_MAX,
     WEBSOCKET_SMALL_AT_ONCE_MAX,

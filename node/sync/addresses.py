@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from node.runtime.backoff import doubled_pause
 from protocol.ids import PeerId, RepoId
-from protocol.limits.peers import (
+from protocol.limits.network import (
     ADDRESS_BARRED_SECONDS,
     ADDRESS_FAILURES_MAX,
     ADDRESS_REACHED_SECONDS,

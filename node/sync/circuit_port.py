@@ -7,7 +7,8 @@ relay the one that passes circuits on (`node.circuits.switch`), elsewhere the on
 
 from node.sync.conversation import Conversation
 from protocol.ids import CircuitAddress, PeerId, TopicKey
-from protocol.limits.peers import BYTE_SECONDS, CIRCUIT_LARGE_SIZE, FRAME_SECONDS
+from protocol.limits.network import CIRCUIT_LARGE_SIZE
+from protocol.limits.peers import BYTE_SECONDS, FRAME_SECONDS
 from protocol.session.events import (
     CircuitEnded,
     CircuitGranted,

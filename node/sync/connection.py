@@ -32,6 +32,7 @@ from node.wire.transport import LAST_WORDS_SECONDS, SecureStream, TransportError
 from protocol.codec import DecodeError
 from protocol.formats.text import id_text
 from protocol.ids import TopicKey
+from protocol.limits.network import STRANGER_IDLE_SECONDS
 from protocol.limits.peers import (
     ANNOUNCED_AT_ONCE_MAX,
     BYTE_SECONDS,
@@ -43,7 +44,6 @@ from protocol.limits.peers import (
     KEEP_ALIVES_AT_ONCE_MAX,
     MESSAGES_AT_ONCE_MAX,
     MESSAGES_PER_SECOND_MAX,
-    STRANGER_IDLE_SECONDS,
     STRANGERS_SLOWED_SECONDS,
     TOPIC_COUNT_MAX,
     TURNS_SECONDS,

@@ -25,12 +25,7 @@ from node.runtime.metrics import Histogram
 from node.runtime.scheduling import FairLock, WorkAccount, WorkBill
 from node.sync.conversation import Conversation
 from protocol.ids import CommitId, TopicKey
-from protocol.limits.peers import (
-    PENDING_SENDERS_MAX,
-    RELEASED_COUNT_MAX,
-    SIGNATURE_SECONDS,
-    SLICE_SECONDS,
-)
+from protocol.limits.peers import PENDING_SENDERS_MAX, RELEASED_COUNT_MAX, SIGNATURE_SECONDS, SLICE_SECONDS
 from storage.engine.errors import StorageError
 from storage.repos.epochs import Topic
 

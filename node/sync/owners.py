@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from node.ingest.replica import Replica
 from protocol.formats.text import id_text
 from protocol.ids import PeerId, RepoId, UserId
-from protocol.limits.peers import PEER_USERS_MAX
+from protocol.limits.network import PEER_USERS_MAX
 from ravel.types.peers import CalledPeer, PeerOwner
 from storage.peers.peers import PeerUser
 

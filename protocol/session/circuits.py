@@ -8,10 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from protocol.limits.peers import (
-    CIRCUITS_OF_SESSION_MAX,
-    WIDE_CIRCUIT_WINDOW_SIZE,
-)
+from protocol.limits.network import CIRCUITS_OF_SESSION_MAX, WIDE_CIRCUIT_WINDOW_SIZE
 from protocol.session.events import CircuitEnded, CircuitGranted, CircuitSent, CircuitWanted
 from protocol.session.machines.circuits import CIRCUIT, TAKING, Leg, LegAction, LegEvent, Taking, TakingEvent
 from protocol.session.machines.table import PeerFault

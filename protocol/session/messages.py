@@ -33,9 +33,14 @@ from protocol.ids import (
     TopicKey,
 )
 from protocol.limits.formats import ADDRESS_SIZE_MAX, BLOCK_SIZE_MAX, PUBLICATION_SIZE_MAX
+from protocol.limits.network import (
+    CIRCUIT_DATA_SIZE_MAX,
+    NODES_NAMED_MAX,
+    PUNCH_ADDRESSES_MAX,
+    WIDE_CIRCUIT_WINDOW_SIZE,
+)
 from protocol.limits.peers import (
     BATCH_COUNT_MAX,
-    CIRCUIT_DATA_SIZE_MAX,
     EARLIER_FINGERPRINT_SIZE,
     EARLIER_PART_COUNT,
     EARLIER_PARTS_MAX,
@@ -46,16 +51,13 @@ from protocol.limits.peers import (
     FILES_LISTED_COUNT_MAX,
     FRAME_SIZE_MAX,
     INTRODUCED_COUNT_MAX,
-    NODES_NAMED_MAX,
     PRESENCE_BOX_SIZE_MAX,
-    PUNCH_ADDRESSES_MAX,
     RANGE_FRAME_SIZE_MAX,
     REASON_SIZE_MAX,
     SUMMARY_HEAD_COUNT_MAX,
     SUMMARY_ROUND_MAX,
     TOPIC_COUNT_MAX,
     WANT_COUNT_MAX,
-    WIDE_CIRCUIT_WINDOW_SIZE,
     WINDOW_COUNT_MAX,
 )
 

@@ -7,7 +7,7 @@ for an answer. The sides know where the relay sees them (`seen1`), and dial from
 
 from collections.abc import Callable
 
-from protocol.limits.peers import PUNCH_ROUNDS_MAX, PUNCH_WAIT_SECONDS_MAX
+from protocol.limits.network import PUNCH_ROUNDS_MAX, PUNCH_WAIT_SECONDS_MAX
 from protocol.session.events import PunchAnswered, PunchWanted
 from protocol.session.machines.punching import PUNCHING, Punch, PunchAction, PunchEvent
 from protocol.session.machines.table import PeerFault

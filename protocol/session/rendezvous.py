@@ -11,7 +11,7 @@ from collections import deque
 from typing import Final
 
 from protocol.ids import TopicKey
-from protocol.limits.peers import (
+from protocol.limits.network import (
     MEETINGS_AT_ONCE_MAX,
     MEETINGS_PER_CHECK,
     NODES_NAMED_MAX,

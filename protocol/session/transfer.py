@@ -16,11 +16,7 @@ from itertools import count
 
 from protocol.crypto.hashing import block_id
 from protocol.ids import BlockId, PeerId, TopicKey
-from protocol.limits.peers import (
-    BATCH_COUNT_MAX,
-    BATCHES_IN_FLIGHT_MAX,
-    FETCHED_COUNT_MAX,
-)
+from protocol.limits.peers import BATCH_COUNT_MAX, BATCHES_IN_FLIGHT_MAX, FETCHED_COUNT_MAX
 from protocol.session.events import BatchIngested, BatchLoaded, BlocksLoaded, WantedFound
 from protocol.session.machines.table import PeerFault
 from protocol.session.machines.transfer import SENDING, SendingAction, Sent

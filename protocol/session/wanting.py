@@ -11,12 +11,7 @@ from itertools import groupby
 from typing import Final
 
 from protocol.ids import AnyId, CommitId, ItemId, TopicKey
-from protocol.limits.peers import (
-    WANT_COUNT_MAX,
-    WANTED_AT_ONCE_MAX,
-    WANTED_PER_CHECK,
-    WANTS_REMEMBERED_MAX,
-)
+from protocol.limits.peers import WANT_COUNT_MAX, WANTED_AT_ONCE_MAX, WANTED_PER_CHECK, WANTS_REMEMBERED_MAX
 from protocol.session.allowance import Allowance
 from protocol.session.machines.table import PeerFault
 from protocol.session.messages import FoundBodies, Want, WantBodies

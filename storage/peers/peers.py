@@ -10,7 +10,7 @@ from typing import Final
 from sqlalchemy import Connection, delete, func, insert, select
 
 from protocol.ids import PeerId, RepoId, UserId
-from protocol.limits.peers import PEER_ADDRESSES_MAX, PEER_USERS_MAX, REACHED_PEERS_MAX
+from protocol.limits.network import PEER_ADDRESSES_MAX, PEER_USERS_MAX, REACHED_PEERS_MAX
 from storage.schema.peer_schema import (
     link_peers,
     peer_addresses,

@@ -13,11 +13,11 @@ from protocol.crypto.keys import ConvergenceSecret
 from protocol.formats.block import encrypt_block
 from protocol.formats.links import PeerAddress
 from protocol.ids import BranchMark, CommitId, Digest, PeerId, SessionId, TopicKey
+from protocol.limits.network import CIRCUIT_WINDOW_SIZE
 from protocol.limits.peers import (
     BATCH_COUNT_MAX,
     BATCHES_IN_FLIGHT_MAX,
     BATCHES_OF_TOPIC_MAX,
-    CIRCUIT_WINDOW_SIZE,
     FETCHED_COUNT_MAX,
     FILES_DEPOSITED_COUNT_MAX,
     INTRODUCED_COUNT_MAX,

@@ -6,7 +6,7 @@ from protocol.crypto.hashing import circuit_address
 from protocol.crypto.keys import NodeSeed
 from protocol.crypto.signing import public_key
 from protocol.ids import CircuitAddress, PeerId
-from protocol.limits.peers import (
+from protocol.limits.network import (
     CIRCUIT_DATA_SIZE_MAX,
     CIRCUIT_WINDOW_SIZE,
     CIRCUITS_OF_SESSION_MAX,

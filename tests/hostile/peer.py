@@ -19,7 +19,7 @@ from node.wire.transport import SecureStream, TransportError, dial
 from protocol.crypto.hashing import announced_topic, blind_topic
 from protocol.crypto.keys import AgreementSecret, NodeSeed, UserSeed
 from protocol.ids import BlindTopic, BranchId, CommitId, Digest, ShortId, TopicKey
-from protocol.limits.peers import CONNECTIONS_MAX
+from protocol.limits.network import CONNECTIONS_MAX
 from protocol.session.messages import (
     Announce,
     Goodbye,

@@ -42,20 +42,18 @@ from protocol.limits.formats import (
     QUORUM_SIGNER_COUNT_MAX,
     RANK_MAX,
 )
+from protocol.limits.network import CIRCUIT_DATA_SIZE_MAX, NODES_NAMED_MAX, WIDE_CIRCUIT_WINDOW_SIZE
 from protocol.limits.peers import (
-    CIRCUIT_DATA_SIZE_MAX,
     FEATURE_COUNT_MAX,
     FEATURE_NAME_SIZE_MAX,
     FETCHED_COUNT_MAX,
     FILES_DEPOSITED_COUNT_MAX,
     FILES_LISTED_COUNT_MAX,
     INTRODUCED_COUNT_MAX,
-    NODES_NAMED_MAX,
     REASON_SIZE_MAX,
     SUMMARY_HEAD_COUNT_MAX,
     SUMMARY_ROUND_MAX,
     WANT_COUNT_MAX,
-    WIDE_CIRCUIT_WINDOW_SIZE,
 )
 from protocol.session.messages import decode_message
 from tests.support.ids import as_commit_id, as_epoch_id, as_object_id

@@ -12,7 +12,7 @@ from node.circuits.client import CircuitStream
 from node.wire.transport import SecureStream, TransportError, accept, dial
 from protocol.crypto.keys import AgreementSecret
 from protocol.ids import PeerId, TopicKey
-from protocol.limits.peers import (
+from protocol.limits.network import (
     CIRCUIT_WINDOW_SIZE,
     CIRCUITS_INCOMING_MAX,
     NODES_MET_MAX,

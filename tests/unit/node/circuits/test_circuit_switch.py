@@ -11,7 +11,7 @@ from trio.testing import MockClock
 from node.circuits.quotas import DAY_SECONDS, CircuitAccounts, NamingQuotas
 from node.sync.circuit_port import CircuitPort
 from protocol.ids import PeerId, TopicKey
-from protocol.limits.peers import (
+from protocol.limits.network import (
     CIRCUIT_ACCOUNTS_MAX,
     CIRCUIT_DATA_SIZE_MAX,
     CIRCUIT_IDLE_SECONDS,

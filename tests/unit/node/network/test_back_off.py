@@ -23,11 +23,8 @@ from node.wire.transport import TransportError
 from protocol.crypto.keys import NodeSeed
 from protocol.crypto.signing import public_key
 from protocol.ids import PeerId
-from protocol.limits.peers import (
-    DIAL_BACKOFF_MAX_SECONDS,
-    HANDSHAKE_TIMEOUT_SECONDS,
-    STRANGER_IDLE_SECONDS,
-)
+from protocol.limits.network import STRANGER_IDLE_SECONDS
+from protocol.limits.peers import DIAL_BACKOFF_MAX_SECONDS, HANDSHAKE_TIMEOUT_SECONDS
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes, share
 from tests.support.relays import PLENTY, open_relay

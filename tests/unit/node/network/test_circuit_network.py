@@ -20,7 +20,8 @@ from node.runtime.blocking import inline
 from node.sync.addresses import AddressSource
 from protocol.crypto.signing import check_claims
 from protocol.ids import PeerId
-from protocol.limits.peers import CONNECTIONS_MAX, CONNECTIONS_PER_HOST_SHARE, DUPLICATE_SECONDS
+from protocol.limits.network import CONNECTIONS_MAX, CONNECTIONS_PER_HOST_SHARE
+from protocol.limits.peers import DUPLICATE_SECONDS
 from protocol.session.outputs import AddressSeen
 from tests.support.circuits import PLENTY as CIRCUITS
 from tests.support.machine import fail_after

@@ -22,12 +22,8 @@ from node.wire.transport import TransportError, dial
 from protocol.crypto.keys import AgreementSecret, NodeSeed
 from protocol.formats.text import id_text
 from protocol.ids import PeerId
-from protocol.limits.peers import (
-    DIAL_BACKOFF_MAX_SECONDS,
-    DUPLICATE_SECONDS,
-    IDLE_TIMEOUT_SECONDS,
-    STRANGER_IDLE_SECONDS,
-)
+from protocol.limits.network import STRANGER_IDLE_SECONDS
+from protocol.limits.peers import DIAL_BACKOFF_MAX_SECONDS, DUPLICATE_SECONDS, IDLE_TIMEOUT_SECONDS
 from protocol.session.messages import KeepAlive
 from ravel.types.peers import PeerSettings
 from storage.peers.peers import load_links, load_peers

@@ -17,7 +17,7 @@ from node.network.interfaces import (
 from node.network.line import listening_address, open_listener
 from node.network.own_addresses import FoundBy, OwnAddresses
 from protocol.ids import PeerId
-from protocol.limits.peers import (
+from protocol.limits.network import (
     INTERFACE_ADDRESSES_MAX,
     INTERFACES_LOOK_SECONDS,
     OBSERVERS_MAX,

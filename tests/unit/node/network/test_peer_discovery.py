@@ -15,7 +15,7 @@ from node.sync.conversation import Conversation
 from node.sync.introductions import Introducer
 from protocol.formats.links import PeerAddress
 from protocol.ids import PeerId, RepoId
-from protocol.limits.peers import (
+from protocol.limits.network import (
     ADDRESS_FAILURES_MAX,
     LEARNED_CONNECTIONS_MAX,
     LEARNED_DIALS_AT_ONCE_MAX,

@@ -14,7 +14,7 @@ from node.network.own_addresses import FoundBy, OwnAddresses, PortMapping, Route
 from node.network.port_mapping import PortMapper, Wanted, ask_router, read_answer
 from node.network.router_worker import parse_gateway, upnp_problem
 from protocol.ids import PeerId
-from protocol.limits.peers import (
+from protocol.limits.network import (
     INTERFACES_LOOK_SECONDS,
     MAPPING_DEADLINE_SECONDS,
     MAPPING_LINE_SIZE_MAX,

@@ -21,7 +21,8 @@ from node.sync.addresses import AddressSource
 from node.wire.transport import SecureStream, say_goodbye
 from protocol.crypto.keys import NodeSeed
 from protocol.ids import PeerId, TopicKey
-from protocol.limits.peers import LINK_DIAL_SECONDS, LINK_DIALS_AT_ONCE_MAX, PUNCH_ROUNDS_MAX
+from protocol.limits.network import PUNCH_ROUNDS_MAX
+from protocol.limits.peers import LINK_DIAL_SECONDS, LINK_DIALS_AT_ONCE_MAX
 from protocol.session.events import Event, PunchAnswered, PunchWanted
 from protocol.session.messages import Goodbye, encode_message
 from protocol.session.outputs import PunchDue, PunchHeard

@@ -15,7 +15,8 @@ from node.network.network import Network
 from node.network.own_addresses import FoundBy, OwnAddresses, told_reach
 from node.network.websocket import WebListener
 from node.sync.addresses import AddressSource
-from protocol.limits.peers import HANDSHAKE_ACCEPT_SECONDS, LINK_DIALS_AT_ONCE_MAX
+from protocol.limits.network import HANDSHAKE_ACCEPT_SECONDS
+from protocol.limits.peers import LINK_DIALS_AT_ONCE_MAX
 from protocol.session.reach import Reach
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes, until_equal

@@ -30,8 +30,7 @@ from node.runtime.scheduling import WorkAccount
 from node.wire.transport import TransportError, accept, dial
 from protocol.crypto.signing import public_key
 from protocol.formats.web_address import WebAddress
-from protocol.limits.peers import (
-    FRUITLESS_SECONDS_MAX,
+from protocol.limits.network import (
     WEBSOCKET_HEAD_SIZE_MAX,
     WEBSOCKET_MESSAGE_SIZE_MAX,
     WEBSOCKET_SMALL_AT_ONCE_MAX,
@@ -39,6 +38,7 @@ from protocol.limits.peers import (
     WEBSOCKET_SMALL_PER_SECOND_MAX,
     WEBSOCKET_SMALL_SIZE,
 )
+from protocol.limits.peers import FRUITLESS_SECONDS_MAX
 from tests.support.machine import fail_after
 from tests.support.streams import ACCEPTOR_EPHEMERAL, ACCEPTOR_SEED, DIALER_EPHEMERAL, DIALER_SEED
 from tests.support.web_proxy import ForwardProxy, make_certificate

@@ -7,7 +7,7 @@ from trio.testing import MockClock
 from node.network.admission import Admission, HalfOpen
 from node.sync.addresses import AddressBook, AddressSource, Learned
 from protocol.ids import PeerId, RepoId
-from protocol.limits.peers import (
+from protocol.limits.network import (
     ADDRESS_BARRED_SECONDS,
     ADDRESS_FAILURES_MAX,
     ADDRESS_REACHED_SECONDS,

@@ -19,7 +19,8 @@ from protocol.codec import DecodeError, encode
 from protocol.crypto.keys import AgreementSecret, NodeSeed
 from protocol.crypto.signing import public_key
 from protocol.ids import BlockId
-from protocol.limits.peers import OUTGOING_COUNT_MAX, STRANGER_IDLE_SECONDS
+from protocol.limits.network import STRANGER_IDLE_SECONDS
+from protocol.limits.peers import OUTGOING_COUNT_MAX
 from protocol.session.messages import Fetch, Goodbye, KeepAlive, Message, Publications, decode_message
 from protocol.session.outputs import Close
 from protocol.session.session import Session

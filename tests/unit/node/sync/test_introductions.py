@@ -18,7 +18,7 @@ from protocol.formats.body import BranchLink
 from protocol.formats.links import PeerAddress
 from protocol.formats.text import id_text
 from protocol.ids import PeerId
-from protocol.limits.peers import HOST_TRIES_MAX, HOST_TRIES_SECONDS
+from protocol.limits.network import HOST_TRIES_MAX, HOST_TRIES_SECONDS
 from protocol.session.events import Event, PeersFound
 from protocol.session.outputs import FindPeers, LearnPeers
 from storage.peers.peers import load_reached

@@ -19,9 +19,9 @@ from protocol.crypto.signing import key_pair, sign
 from protocol.formats.profiles import Profile
 from protocol.formats.text import id_text
 from protocol.ids import BranchId, PeerId, SessionId, TopicKey, UserId
+from protocol.limits.network import PEER_USERS_MAX
 from protocol.limits.peers import (
     FORGED_PRESENCE_SECONDS,
-    PEER_USERS_MAX,
     PRESENCE_PEERS_MAX,
     PRESENCE_SECONDS,
     PRESENCES_AT_ONCE_MAX,

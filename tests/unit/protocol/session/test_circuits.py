@@ -8,7 +8,7 @@ import pytest
 
 from protocol.crypto.hashing import circuit_address
 from protocol.ids import CircuitAddress, PeerId, SessionId
-from protocol.limits.peers import (
+from protocol.limits.network import (
     CIRCUIT_DATA_SIZE_MAX,
     CIRCUIT_WINDOW_SIZE,
     CIRCUITS_OF_SESSION_MAX,

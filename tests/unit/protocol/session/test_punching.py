@@ -3,7 +3,7 @@
 import pytest
 
 from protocol.ids import SessionId
-from protocol.limits.peers import PUNCH_ROUNDS_MAX, PUNCH_WAIT_SECONDS_MAX
+from protocol.limits.network import PUNCH_ROUNDS_MAX, PUNCH_WAIT_SECONDS_MAX
 from protocol.session.events import MessageReceived, PunchAnswered, PunchWanted
 from protocol.session.messages import Message, PunchAddresses, PunchNow
 from protocol.session.outputs import Close, Output, PunchDue, PunchHeard, Send

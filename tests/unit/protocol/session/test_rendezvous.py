@@ -4,7 +4,7 @@ from typing import Final
 
 from protocol.crypto.hashing import announced_topic, blind_topic
 from protocol.ids import PeerId, SessionId, TopicKey
-from protocol.limits.peers import (
+from protocol.limits.network import (
     MEETINGS_AT_ONCE_MAX,
     MEETINGS_PER_CHECK,
     NODES_NAMED_MAX,

@@ -7,12 +7,7 @@ import pytest
 
 from protocol.crypto.hashing import announced_topic, blind_topic
 from protocol.ids import AnyId, CommitId, Digest, SessionId, TopicKey
-from protocol.limits.peers import (
-    WANT_COUNT_MAX,
-    WANTED_AT_ONCE_MAX,
-    WANTED_PER_CHECK,
-    WANTS_REMEMBERED_MAX,
-)
+from protocol.limits.peers import WANT_COUNT_MAX, WANTED_AT_ONCE_MAX, WANTED_PER_CHECK, WANTS_REMEMBERED_MAX
 from protocol.session import wanting
 from protocol.session.events import (
     BatchLoaded,

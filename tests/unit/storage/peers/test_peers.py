@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from protocol.ids import PeerId, RepoId
-from protocol.limits.peers import PEER_ADDRESSES_MAX, REACHED_PEERS_MAX
+from protocol.limits.network import PEER_ADDRESSES_MAX, REACHED_PEERS_MAX
 from storage.engine.database import Database
 from storage.peers.peers import (
     ReachedRow,
