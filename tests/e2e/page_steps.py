@@ -57,6 +57,15 @@ def open_panel(page: Browser, panel: str, argument: str = "") -> None:
     page.until("document.querySelector('.panel') && !document.querySelector('.panel .skeleton')")
 
 
+def open_person(page: Browser, name: str) -> None:
+    """Open what is known of a member, beside the list of members."""
+    rows = "[...document.querySelectorAll('#members .whole-row')]"
+    row = f"{rows}.find((one) => one.textContent.includes({json.dumps(name)}))"
+    page.until(row)
+    page.evaluate(f"{row}.click()")
+    page.until("document.querySelector('#person') && !document.querySelector('#person .skeleton')")
+
+
 def posts(page: Browser) -> None:
     """Go from a panel to the posts of the branch, and wait for them."""
     page.evaluate("location.hash = location.hash.split('/').slice(0, 2).join('/')")

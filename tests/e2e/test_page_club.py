@@ -11,7 +11,18 @@ import pytest
 
 from tests.e2e.browser import CHROMIUM_ALONE, CTRL, Browser, browser
 from tests.e2e.cluster import Peer, join, peers, run_ravel, until, until_equal
-from tests.e2e.page_steps import ROWS, enter, join_by_link, open_panel, picture, posts, says
+from tests.e2e.page_steps import (
+    ROWS,
+    by_command,
+    enter,
+    join_by_link,
+    open_panel,
+    picture,
+    posts,
+    retype,
+    says,
+    tab_to,
+)
 from tests.support.pictures import png
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended, pytest.mark.usefixtures("engine")]
@@ -110,6 +121,45 @@ def test_a_person_is_chosen_behind_an_at_and_a_reply_quotes_what_it_answers(
         page.click(".relation a")
         page.until("document.getElementById('verdict')")
         assert page.complaints() == bobs.complaints() == []
+
+
+@CHROMIUM_ALONE
+def test_what_is_known_of_a_person_stands_beside_the_members(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        alice.client.state_me("Ann Okafor", color=3)
+        bob.client.state_me("Benjamin Theodor", color=9)
+        _, branch = join(alice, bob)
+        until_equal(alice, bob, branch)
+        enter(page, alice)
+        by_command(page, "people")
+        row = f"#members [href$='{bob.client.show_status()['user']}']"
+        page.until(f"""document.querySelector("{row}")?.textContent === 'Benjamin Theodor'""")
+        tab_to(page, row)
+        page.press("Enter", 13, "\r")
+        page.until("document.activeElement.id === 'details-title'")
+        page.until(says("Benjamin Theodor", "document.activeElement"))
+        page.until(says("let in by Ann Okafor", "document.getElementById('since')"))
+        page.until(says("connected, has everything", "document.getElementById('computers')"), 60)
+        assert page.evaluate("document.getElementById('members') !== null"), (
+            "the view it is opened from stays"
+        )
+        picture(page, "person")
+
+        retype(page, "#petname input", "Ben")
+        page.until(says("Calls itself Benjamin Theodor", "document.getElementById('person')"))
+        page.until("document.getElementById('details-title').textContent === 'Ben'")
+        tab_to(page, "#person .set-permission > button")
+        page.press("Escape", 27)
+        page.until(f"""document.activeElement.matches("{row}")""")
+        assert page.evaluate("document.getElementById('person')") is None
+        by_command(page, "ben")
+        page.until("document.getElementById('person')")
+        page.click("#person .danger")
+        page.click("dialog[open] .danger")
+        page.until("document.querySelectorAll('#members > li').length === 1")
+        page.until(says("Not a member", "document.getElementById('person')"))
+        page.until(says("Ann Okafor excluded", "document.getElementById('person')"))
+        assert page.complaints() == []
 
 
 @CHROMIUM_ALONE

@@ -20,6 +20,7 @@ from tests.e2e.page_steps import (
     enter,
     join_by_link,
     open_panel,
+    open_person,
     picture,
     posts,
     press_on,
@@ -120,7 +121,8 @@ def test_two_nodes_invite_join_and_exclude_by_page_alone(tmp_path: Path, page: B
         open_panel(bobs, "people")
         submit(bobs, "#me", name="Bob")
         page.until(says("Bob", "document.getElementById('members')"))
-        page.click("#members .more .danger")
+        open_person(page, "Bob")
+        page.click("#person .danger")
         page.until("document.querySelector('dialog[open]')")
         picture(page, "question")
         page.click("dialog .danger")

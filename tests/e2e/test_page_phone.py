@@ -81,7 +81,8 @@ def test_everything_to_press_has_44_pixels_on_a_phone(tmp_path: Path, page: Brow
         enter(page, alice)
         page.show(*PHONE, "light")
         small: dict[str, list[str]] = {}
-        for view in (*_OF_BRANCH, f"commit/{post['commit']}", *_OF_NODE):
+        person = f"person/{bob.client.show_status()['user']}"
+        for view in (*_OF_BRANCH, f"commit/{post['commit']}", person, *_OF_NODE):
             page.evaluate(f"location.hash = '#/{branch}/{view}'")
             page.until("document.querySelector('.panel, #timeline') && !document.querySelector('.skeleton')")
             page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")

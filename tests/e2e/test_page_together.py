@@ -17,6 +17,7 @@ from tests.e2e.page_steps import (
     choose_by_key,
     enter,
     open_panel,
+    open_person,
     picture,
     posts,
     press_on,
@@ -214,12 +215,13 @@ def test_rights_are_given_back_and_signers_approve_of_an_exclusion(tmp_path: Pat
         enter(page, alice)
         open_panel(page, "members")
         page.until(says("Bob", "document.getElementById('members')"))
-        page.evaluate("document.querySelector('#members .set-permission [name=permission]').value = 'manage'")
-        page.click("#members .set-permission > button")
-        page.until(says("Bob may manage", "document.querySelector('.notices')"))
+        open_person(page, "Bob")
+        page.evaluate("document.querySelector('#person .set-permission [name=permission]').value = 'manage'")
+        page.click("#person .set-permission > button")
+        page.until(says("The role of Bob is Manager now", "document.querySelector('.notices')"))
         assert permissions() == ["manage", "owner"]
         page.click(".notices p:last-child button")
-        page.until(says("Bob may write", "document.querySelector('.notices')"))
+        page.until(says("The role of Bob is Writer now", "document.querySelector('.notices')"))
         assert permissions() == ["owner", "write"]
 
         open_panel(page, "quorum")
@@ -234,13 +236,13 @@ def test_rights_are_given_back_and_signers_approve_of_an_exclusion(tmp_path: Pat
             ("", "Exclude Bob", "Exclude now", ["owner"]),
         ):
             open_panel(page, "members")
-            page.until(says("Bob", "document.getElementById('members')"))
+            open_person(page, "Bob")
             if keeps:
-                permission = "document.querySelector('#members .set-permission [name=permission]')"
+                permission = "document.querySelector('#person .set-permission [name=permission]')"
                 page.evaluate(f"{permission}.value = '{keeps}'")
-                page.click("#members .set-permission > button")
+                page.click("#person .set-permission > button")
             else:
-                page.click("#members .more .danger")
+                page.click("#person .danger")
                 page.click("dialog[open] .danger")
             page.until(
                 says(
@@ -305,8 +307,9 @@ def test_two_people_need_no_mouse(tmp_path: Path, page: Browser, bobs: Browser) 
 
         by_command(page, "members")
         page.until(says("Bob", "document.getElementById('members')"))
-        press_on(page, "#members .more summary")
-        press_on(page, "#members .more .danger")
+        press_on(page, f"#members [href$='{bob.client.show_status()['user']}']")
+        page.until("document.activeElement.id === 'details-title'")
+        press_on(page, "#person .danger")
         page.until("document.querySelector('dialog[open]')")
         tab_to(page, "dialog .danger")
         picture(page, "exclude-by-keys")

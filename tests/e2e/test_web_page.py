@@ -10,7 +10,7 @@ from node.runtime.errors import ERROR_KINDS
 from tests.e2e.browser import CHROMIUM, Browser, browser
 from tests.e2e.cluster import Peer, join, peers, run_ravel, until, until_equal
 from tests.e2e.damage import harm
-from tests.e2e.page_steps import ROWS, posts
+from tests.e2e.page_steps import ROWS, open_person, posts, says
 
 pytestmark = [
     pytest.mark.slow,
@@ -257,11 +257,12 @@ def test_devices_of_one_person_stand_together(tmp_path: Path, page: Browser) -> 
         _show(page, "members")
         members = "document.getElementById('members')"
         page.until(f"{members}?.children.length === 1")
-        page.until(f"{members}.querySelector('li li').textContent.includes('{user[:16]}')")
-        assert page.evaluate(
-            f"{members}.querySelector('li li .person').textContent.includes(\"'s device 2\")"
-        )
+        page.until(says("2 computers", members))
         first = laptop.client.show_status()["user"]
+        open_person(page, first[:16])
+        page.until("document.querySelectorAll('#computers > li').length === 2")
+        assert page.evaluate(says("'s device 2", "document.getElementById('computers')"))
+        assert page.evaluate(says(user, "document.getElementById('person')")), "for experts"
         posts(page)
         page.until(f"[...{ROWS}].every((row) => row.querySelector('.who').textContent === '{first[:12]}')")
         assert page.complaints() == []

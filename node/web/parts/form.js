@@ -49,7 +49,7 @@ export function Action({ act, children, question = "", yes = children, class: na
 /** Where a button has gone with what it acted on, the keyboard stays in the same column. */
 function keepFocus(place) {
   if (document.activeElement !== document.body) return;
-  place?.querySelector("#panel-title, article[tabindex='0']")?.focus({ preventScroll: true });
+  place?.querySelector("#panel-title, #details-title, article[tabindex='0']")?.focus({ preventScroll: true });
 }
 
 /**

@@ -1,7 +1,8 @@
-// Every German text of the page, with those in de_joining.js, de_node.js, de_posts.js and de_standing.js: as en.js.
+// Every German text of the page, with those in de_joining.js, de_node.js, de_people.js, de_posts.js and de_standing.js: as en.js.
 
 import { ofJoining } from "./de_joining.js";
 import { many, ofNode } from "./de_node.js";
+import { ofPeople } from "./de_people.js";
 import { ofPosts } from "./de_posts.js";
 import { errorSaid, nodeSaid } from "./de_errors.js";
 import { calledPeer, lasting, standingSentence } from "./de_standing.js";
@@ -17,6 +18,7 @@ const topicStates = { "in sync": "gleichauf", receiving: "empfängt", sending: "
 export const text = {
   ...ofJoining,
   ...ofNode,
+  ...ofPeople,
   ...ofPosts,
   language: "de",
   // The whole page
@@ -60,6 +62,7 @@ export const text = {
     lock: "verlassen beenden ausloggen",
     about: "umbenennen abzweigen kopie verlassen löschen leselink",
     members: "personen einladen ausschließen entfernen rechte admin",
+    person: "Person",
     branches: "umbenennen abzweigen übernehmen archiv löschen verdichten importieren neuer zweig",
     files: "anhängen hochladen bild dokument",
     set: "notizen checkliste",
@@ -247,89 +250,6 @@ export const text = {
   nameOfRepo: "Name des Repos",
   newRepoAbout: "Ein Repo ist ein Ort für eine Gruppe. Es gehört dir. Niemand sonst sieht es, bis du jemanden einlädst.",
   created: (name) => `${name} ist angelegt. Lade andere unter Personen ein.`,
-
-  // Members
-  noMembersKnown: "Mitglieder lassen sich nicht zeigen: Du liest einzelne Zweige, oder die Mitgliedschaft ist hier beschädigt.",
-  deviceOf: (name, number) => `Gerät ${number} von ${name}`,
-  you: "du",
-  looksAlike: "Eine andere Person hat einen Namen, der diesem gleicht.",
-  petname: "Wie du sie nennst",
-  may: "Darf",
-  setPermission: "Setzen",
-  mayNow: (name, permission) => `${name} darf jetzt: ${permission}.`,
-  exclude: "Ausschließen",
-  excludeQuestion: (name, repo) => ({
-    title: `${name} aus ${repo} ausschließen?`,
-    lines: [
-      "Die Person behält, was sie hat, und bekommt nichts Neues.",
-      "Was sie schrieb, ohne dies zu sehen, zählt nicht, bis du es zählen lässt.",
-      "Milder: Lass sie nur lesen, unter dem, was sie darf.",
-    ],
-  }),
-  excludeNow: (name) => `${name} ausschließen`,
-  excluded: (name, voided, devices) =>
-    `${name} wurde ausgeschlossen.${voided ? ` ${commits(voided)} zählen nun anders.` : ""}${devices ? ` ${many(devices, "weiteres Gerät", "weitere Geräte")} derselben Person noch Mitglied.` : ""}`,
-  invite: "Einladen",
-  inviteTo: (repo) => `In ${repo} einladen`,
-  inviteKinds: {
-    join: ["Sie treten sofort bei", "Wer den Link hat, ist Mitglied. Schick ihn Leuten, denen du traust, auf einem Weg, dem du traust."],
-    ask: ["Sie bitten, du lässt sie ein", "Der Link allein öffnet nichts. Gut für einen Gruppenchat oder ein Schwarzes Brett. Ihr vergleicht sechs Wörter."],
-    read: ["Sie lesen nur", "Kein Mitglied, und du siehst nicht, wer liest. Es endet nicht, und was gesehen wurde, lässt sich nicht zurücknehmen."],
-  },
-  linkAbout: {
-    join: "Wer diesen Link hat, kann beitreten und das Repo lesen.",
-    ask: "Wer diesen Link hat, kann bitten. Er gibt von sich aus nichts.",
-    read: "Schick ihn nur Leuten, die das ganze Repo lesen dürfen.",
-  },
-  theyMay: "Sie dürfen",
-  mayDo: { write: "Lesen und schreiben", read: "Lesen" },
-  goodFor: "Gilt für",
-  persons: (count) => many(count, "Person", "Personen"),
-  until: "Bis",
-  inDays: (count) => (count === 1 ? "Morgen" : count === 365 ? "In einem Jahr" : `In ${count} Tagen`),
-  endAbout: "Einen Link beendest du unter: Personen, Offene Links.",
-  openLinks: "Offene Links",
-  endOf: (title) => `Beenden: ${title}`,
-  done: "Fertig",
-  closeDialog: "Schließen",
-  peopleCount: (count) => many(count, "Person", "Personen"),
-  names: (addresses) => `Er nennt ${addresses}.`,
-  onlyNear: "Nur Computer im selben Netz erreichen das.",
-  onlyHere: (addresses) => `Er nennt nur ${addresses}, was kein anderer Computer erreicht. Sag unter Einstellungen, network.advertise, wo andere Ravel erreichen, oder benutze unter Peers ein Relay.`,
-  noAddress: "Er nennt keine Adresse, die andere erreichen. Sag unter Einstellungen, network.advertise, wo andere Ravel erreichen, oder benutze unter Peers ein Relay.",
-  proposeQuestion: (name, keeps) =>
-    `Dem müssen zuerst die Unterzeichner dieses Repos zustimmen. Vorschlagen, ${keeps ? `${name} auf ${keeps} herabzusetzen` : `${name} auszuschließen`}?`,
-  propose: "Vorschlagen",
-  invitation: (permission, uses, until) => `${permission}, noch ${uses} Mal, bis ${until} `,
-  revoke: "Beenden",
-  grantTitle: "Eine Person durch ihre Id hinzufügen",
-  grantAbout: "Für jemanden, der dir seine Id gesagt hat. Um das Repo zu finden, braucht er einen Link zum Lesen oder eine Verbindung zu einem Mitglied.",
-  grant: "Hinzufügen",
-  user: "Person",
-
-  // Requests to be let in
-  asking: (count) => many(count, "Bitte um Aufnahme", "Bitten um Aufnahme"),
-  askLink: (requests, until, isFull) => `${many(requests, "Bitte", "Bitten")}, bis ${until}${isFull ? ", voll" : ""} `,
-  close: "Beenden",
-  closeQuestion: "Diesen Link beenden? Wer durch ihn gebeten und keine Antwort hat, wird nicht mehr eingelassen.",
-  asksFor: (permission, time) => `bittet um: ${permission} · ${time}`,
-  codeAbout: "Vergleicht diese Wörter, wenn ihr miteinander sprecht. Sind sie gleich, bittet niemand in fremdem Namen.",
-  letIn: (name) => `${name} wurde eingelassen.`,
-  notLetIn: (name) => `${name} wurde abgelehnt.`,
-  asked: (name) => `Du hast um Aufnahme in ${name} gebeten. Ein Admin muss antworten.`,
-  askStates: {
-    sending: "Noch wurde kein Knoten getroffen, der die Bitte annimmt.",
-    waiting: "Deine Bitte wartet auf eine Antwort.",
-    accepted: "Du wurdest eingelassen.",
-    refused: "Deine Bitte wurde abgelehnt.",
-    withdrawn: "Du hast die Bitte zurückgenommen.",
-    closed: "Der Link wurde beendet.",
-    expired: "Der Link ist abgelaufen.",
-    failed: "Die Bitte ist gescheitert.",
-  },
-  askedOf: (admin, until) => `Gerichtet an ${admin}, bis ${until}.`,
-  cancelRequest: "Die Bitte zurücknehmen",
-  cancelQuestion: (name) => `Die Bitte um Aufnahme in ${name} zurücknehmen?`,
 
   // Branches
   archived: "archiviert",

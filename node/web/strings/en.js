@@ -1,7 +1,8 @@
-// Every English text of the page, with those in en_joining.js, en_node.js, en_posts.js and en_standing.js. A translation is files like these, named in text.js.
+// Every English text of the page, with those in en_joining.js, en_node.js, en_people.js, en_posts.js and en_standing.js. A translation is files like these, named in text.js.
 
 import { ofJoining } from "./en_joining.js";
 import { many, ofNode } from "./en_node.js";
+import { ofPeople } from "./en_people.js";
 import { ofPosts } from "./en_posts.js";
 import { calledPeer, lasting, standingSentence } from "./en_standing.js";
 
@@ -13,6 +14,7 @@ const transferred = ({ done, total, rate, seconds_left }) =>
 export const text = {
   ...ofJoining,
   ...ofNode,
+  ...ofPeople,
   ...ofPosts,
   language: "en",
   // The whole page
@@ -56,6 +58,7 @@ export const text = {
     lock: "leave quit logout",
     about: "rename fork copy leave forget delete read link",
     members: "people invite exclude remove rights admin join",
+    person: "Person",
     branches: "rename fork merge archive delete compact import new branch",
     files: "attach upload picture document",
     set: "notes checklist",
@@ -245,89 +248,6 @@ export const text = {
   nameOfRepo: "Name of the repo",
   newRepoAbout: "A repo is a place for a group. You are its owner. Nobody else sees it until you invite them.",
   created: (name) => `${name} was created. Invite others under People.`,
-
-  // Members
-  noMembersKnown: "Members cannot be shown: you read single branches, or the membership is damaged here.",
-  deviceOf: (name, number) => `${name}'s device ${number}`,
-  you: "you",
-  looksAlike: "Another person has a name that looks like this one.",
-  petname: "What you call them",
-  may: "May",
-  setPermission: "Set",
-  mayNow: (name, permission) => `${name} may ${permission}.`,
-  exclude: "Exclude",
-  excludeQuestion: (name, repo) => ({
-    title: `Exclude ${name} from ${repo}?`,
-    lines: [
-      "They keep what they have, and get nothing new.",
-      "What they wrote without seeing this does not count, until you make it count.",
-      "Milder: let them read alone, under what they may do.",
-    ],
-  }),
-  excludeNow: (name) => `Exclude ${name}`,
-  excluded: (name, voided, devices) =>
-    `${name} was excluded.${voided ? ` ${many(voided, "commit")} ${voided === 1 ? "counts" : "count"} no more, or again.` : ""}${devices ? ` ${many(devices, "other device")} of the same person ${devices === 1 ? "is a member" : "are members"} still.` : ""}`,
-  invite: "Invite",
-  inviteTo: (repo) => `Invite to ${repo}`,
-  inviteKinds: {
-    join: ["They join at once", "Whoever has the link is a member. Send it to people you trust, by a way you trust."],
-    ask: ["They ask, you let them in", "The link alone opens nothing. Good for a group chat or a notice board. You compare six words."],
-    read: ["They only read", "No member, and you cannot see who reads. It does not end, and what they have seen cannot be taken back."],
-  },
-  linkAbout: {
-    join: "Anyone who has this link can join and read the repo.",
-    ask: "Anyone who has this link can ask. It gives nothing by itself.",
-    read: "Send it only to people who may read all of the repo.",
-  },
-  theyMay: "They may",
-  mayDo: { write: "Read and write", read: "Read" },
-  goodFor: "Good for",
-  persons: (count) => many(count, "person", "people"),
-  until: "Until",
-  inDays: (count) => (count === 1 ? "Tomorrow" : count === 365 ? "In a year" : `In ${count} days`),
-  endAbout: "You can end a link: People, Open links.",
-  openLinks: "Open links",
-  endOf: (title) => `End: ${title}`,
-  done: "Done",
-  closeDialog: "Close",
-  peopleCount: (count) => many(count, "person", "people"),
-  names: (addresses) => `It names ${addresses}.`,
-  onlyNear: "Only machines in the same network can reach it.",
-  onlyHere: (addresses) => `It names only ${addresses}, which no other computer can reach. Say under Settings, network.advertise, where others reach this computer, or use a relay under Peers.`,
-  noAddress: "It names no address that can be dialed from elsewhere. Say under Settings, network.advertise, where others reach this computer, or use a relay under Peers.",
-  proposeQuestion: (name, keeps) =>
-    `The signers of this repo have to approve that first. Propose to ${keeps ? `lower ${name} to ${keeps}` : `exclude ${name}`}?`,
-  propose: "Propose",
-  invitation: (permission, uses, until) => `${permission}, ${many(uses, "use")} left, until ${until} `,
-  revoke: "Revoke",
-  grantTitle: "Add a person by their id",
-  grantAbout: "For a user who told you their id. They need a link for readers, or a connection to a member, to find the repo.",
-  grant: "Add",
-  user: "User",
-
-  // Requests to be let in
-  asking: (count) => `${many(count, "request")} to be let in`,
-  askLink: (requests, until, isFull) => `${many(requests, "request")}, until ${until}${isFull ? ", full" : ""} `,
-  close: "End",
-  closeQuestion: "End this link? Who asked by it and has no answer is not let in any more.",
-  asksFor: (permission, time) => `asks to ${permission} · ${time}`,
-  codeAbout: "Compare these words when you speak with each other. If they are the same, nobody asks in the other's name.",
-  letIn: (name) => `${name} was let in.`,
-  notLetIn: (name) => `${name} was refused.`,
-  asked: (name) => `You asked to be let into ${name}. An admin has to answer.`,
-  askStates: {
-    sending: "No computer that takes the request was met yet.",
-    waiting: "Your request waits for an answer.",
-    accepted: "You were let in.",
-    refused: "Your request was refused.",
-    withdrawn: "You took the request back.",
-    closed: "The link was ended.",
-    expired: "The link has expired.",
-    failed: "The request failed.",
-  },
-  askedOf: (admin, until) => `Asked of ${admin}, until ${until}.`,
-  cancelRequest: "Take the request back",
-  cancelQuestion: (name) => `Take back the request to be let into ${name}?`,
 
   // Branches
   archived: "archived",

@@ -5,7 +5,7 @@ import { html } from "../parts/html.js";
 import { current, isBeside, go, chosenBranch, chosenRepo, route } from "../state/node.js";
 import { text } from "../strings/text.js";
 import { computed, signal } from "../vendor/signals.js";
-import { Panel, closePanel } from "./panels.js";
+import { Panel, closePanel, titleOf } from "./panels.js";
 
 export { closePanel };
 
@@ -36,8 +36,8 @@ function hide() {
 
 export function Details() {
   const name = shown.value;
-  return html`<section class=${`pane details${isBeside(route.value.panel) ? " asked" : ""}`} aria-labelledby="panel-title">
-    <header class="top"><h1 class="unseen">${current.value.repo?.name}</h1><h2 id="panel-title" tabindex="-1">${text.panels[name]}</h2>
+  return html`<section class=${`pane details${isBeside(route.value.panel) ? " asked" : ""}`} aria-labelledby="details-title">
+    <header class="top"><h1 class="unseen">${current.value.repo?.name}</h1><h2 id="details-title" class="cut" tabindex="-1">${titleOf(name)}</h2>
       <button type="button" id="close-details" class="quiet icon" aria-label=${text.closeDetails} onClick=${hide}><${Icon} name="close" /></button></header>
     <div class="scroll" tabindex="0" role="region" aria-label=${text.details}><${Panel} key=${name} name=${name} /></div>
   </section>`;

@@ -16,9 +16,16 @@ export function useHolders(repo) {
   return loaded.data ?? [];
 }
 
-/** What a computer has, in words; of a person's computers the list has the one with most first. */
-export function saidOf(holder) {
-  return holder ? text.holds(holder, when) : "";
+/** The computer of a person's devices that has most: the list has that one first. */
+export function holderOf(holders, devices) {
+  return holders.find(({ owner }) => devices.some((one) => one.user === owner?.user));
+}
+
+/** What a computer has, in words with a sign for the eye. */
+export function Has({ holder }) {
+  const sign = holder.has_all ? "" : holder.connected ? "going" : "off";
+  const said = text.holds(holder, when);
+  return said && html`<span class=${`sync ${sign}`}>${said}</span>`;
 }
 
 export function Holders({ repo }) {
@@ -33,6 +40,7 @@ function Holder({ one }) {
   const id = one.owner?.user ?? one.peer;
   const color = members.value?.find(({ user }) => user === id)?.color ?? null;
   const face = one.relay ? html`<${Icon} name="laptop" />` : html`<${Face} id=${id} name=${called} color=${color} size="s" isOn=${one.connected} />`;
-  const name = called ? html`<bdi>${called}</bdi>` : html`<a class="id" href=${beside("peers")}>${one.relay ? text.relay : ""} ${one.peer.slice(0, 12)}</a>`;
-  return html`${face}<span class="grow"><b class="cut">${name}</b><span class="facts">${saidOf(one)}</span></span>`;
+  const isMember = members.value?.some(({ user }) => user === id);
+  const name = isMember ? html`<a href=${beside("person", id)}><bdi>${called || id.slice(0, 12)}</bdi></a>` : called ? html`<bdi>${called}</bdi>` : html`<a class="id" href=${beside("peers")}>${one.relay ? text.relay : ""} ${one.peer.slice(0, 12)}</a>`;
+  return html`${face}<span class="grow"><b class="cut">${name}</b><${Has} holder=${one} /></span>`;
 }

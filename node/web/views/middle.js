@@ -33,7 +33,7 @@ export function Middle() {
   const isPage = PANELS[panel] && !PANELS[panel].needs;
   if (isPage) return html`<${Page} name=${panel} />`;
   if (!repo) return html`<${Strips} />${repos.value && html`<${Start} />`}`;
-  const inMiddle = PANELS[panel] && !isBeside(panel) ? panel : "";
+  const inMiddle = PANELS[panel]?.over ?? (PANELS[panel] && !isBeside(panel) ? panel : "");
   return html`<${Head} repo=${repo} branch=${branch} />
     <${Strips} />
     ${branch && html`<${Tabs} repo=${repo} branch=${branch} asked=${inMiddle} />`}

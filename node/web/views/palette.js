@@ -3,7 +3,7 @@
 import { Icon } from "../parts/face.js";
 import { fold } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { addressOf, chosenBranch, chosenRepo, go, hasPanel, repos } from "../state/node.js";
+import { addressOf, chosenBranch, chosenRepo, current, go, hasPanel, members, repos } from "../state/node.js";
 import { actions, api, attempt, dismiss, notices, session } from "../state/session.js";
 import { showInTimeline } from "../state/timeline.js";
 import { text } from "../strings/text.js";
@@ -31,7 +31,7 @@ function Open() {
   const [asked, setAsked] = useState("");
   const [at, setAt] = useState(0);
   useEffect(() => dialog.current.showModal(), []);
-  const all = useMemo(commands, [repos.value, chosenBranch.value, session.value]);
+  const all = useMemo(commands, [repos.value, members.value, chosenBranch.value, session.value]);
   const hits = useHits(asked.trim());
   const words = fold(asked).split(/\s+/);
   const found = all.filter(({ name, also = "" }) => words.every((word) => fold(`${name} ${also}`).includes(word))).slice(0, SHOWN_MAX);
@@ -100,8 +100,11 @@ function commands() {
   if (last) list.push({ name: text.undoThis(last.said), run: () => { dismiss(last.key); attempt(last.undo); } });
   const here = chosenBranch.value || chosenRepo.value;
   for (const [name, { needs, action = "read" }] of Object.entries(PANELS)) {
-    if (needs === "commit" || (needs && !here) || !actions.value.includes(action) || !hasPanel(name)) continue;
+    if (["commit", "person"].includes(needs) || (needs && !here) || !actions.value.includes(action) || !hasPanel(name)) continue;
     list.push({ name: text.panels[name], also: text.alsoCalledOf[name], run: to(addressOf(here, name)) });
+  }
+  for (const one of members.value ?? []) {
+    if (one.name && one.person === one.user) list.push({ name: one.name, where: current.value.repo?.name, icon: "person", run: to(addressOf(here, "person", one.user)) });
   }
   for (const repo of repos.value ?? []) {
     for (const branch of repo.branches) {

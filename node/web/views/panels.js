@@ -20,6 +20,7 @@ import { Log } from "./log.js";
 import { Members } from "./members.js";
 import { Peers } from "./peers.js";
 import { People } from "./people.js";
+import { Person, devicesOf, nameOf } from "./person.js";
 import { Quorum } from "./quorum.js";
 import { Relay } from "./relay.js";
 import { Report } from "./report.js";
@@ -30,10 +31,11 @@ import { Text } from "./text.js";
 import { focusTimeline } from "./timeline.js";
 import { Tokens } from "./tokens.js";
 
-/** Name in the address -> what is shown; `needs`: what must be chosen; `action`: of the token. */
+/** Name in the address -> what is shown; `needs`: what must be chosen; `action`: of the token; `over`: the view it stands beside. */
 export const PANELS = {
   about: { needs: "repo", show: About },
   members: { needs: "repo", show: Members },
+  person: { needs: "person", show: Person, over: "members" },
   branches: { needs: "repo", show: Branches },
   files: { needs: "branch", show: Files },
   set: { needs: "branch", show: SetOfItems },
@@ -61,15 +63,24 @@ export const PANELS = {
 };
 
 let opener = null; // what had the focus when the panel was opened
+let isBack = false; // the panel beside a view was closed, and that view is what is asked for: the keyboard stays where it was
 
 /** Closes the panel. The keyboard goes back to where it was, else to the timeline. */
 export function closePanel() {
   const back = opener;
-  go(chosenBranch.value);
+  const { over = "" } = PANELS[route.value.panel] ?? {};
+  isBack = Boolean(over && back?.isConnected);
+  go(chosenBranch.value || (over && chosenRepo.value), over);
   setTimeout(() => { // when the columns are drawn
     if (back?.isConnected) back.focus();
     if (document.activeElement !== back) focusTimeline();
   }, 0);
+}
+
+/** What a panel's heading says: of a person the name. */
+export function titleOf(name) {
+  const { argument } = route.value;
+  return name === "person" ? nameOf(devicesOf(argument)[0] ?? { user: argument }) : text.panels[name];
 }
 
 /** What a panel shows; null where what it needs is not chosen. `heading`: the class of its heading; empty: it stands elsewhere. */
@@ -81,9 +92,14 @@ export function Panel({ name, heading = "" }) {
   useEffect(() => {
     // Keyboards and screen readers go where one asked to go. What is shown unasked takes nothing away.
     if (route.value.panel !== name) return;
+    if (isBack) {
+      isBack = false;
+      return;
+    }
     const from = document.activeElement;
-    if (!from?.closest(".panel") && from !== document.body) opener = from;
-    (place.current?.querySelector("[data-first]") ?? document.getElementById("panel-title"))?.focus();
+    const isWithin = from?.closest(".panel") && (heading || !from.closest(".mid")); // what opens a panel beside a view stands in it
+    if (from && !isWithin && from !== document.body) opener = from;
+    (place.current?.querySelector("[data-first]") ?? document.getElementById(heading ? "panel-title" : "details-title"))?.focus();
   }, [opened]);
   if (panel.needs && !repo) return null;
   if (["branch", "commit"].includes(panel.needs) && !branch) return null;

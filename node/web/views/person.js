@@ -1,0 +1,138 @@
+// One person of a repo: names, role, since when, their computers and what these have, what one may do, and the history.
+
+import { Face, Icon } from "../parts/face.js";
+import { Action, Empty, Form, Loaded, ask, useLoaded } from "../parts/form.js";
+import { short, when } from "../parts/format.js";
+import { html } from "../parts/html.js";
+import { beside, may, memberChanges, members, peers, refresh, status } from "../state/node.js";
+import { api, isPerson, tell } from "../state/session.js";
+import { text } from "../strings/text.js";
+import { Has, holderOf, useHolders } from "./holders.js";
+import { Came } from "./post_row.js";
+
+const LEVELS = ["read", "write", "manage", "admin", "owner"];
+const CHANGES = 1000; // of members that are looked through, the latest: as `ravel member list`
+
+/** Devices of a person, named by any of them, the first one first; none of who is no member. */
+export function devicesOf(user) {
+  const all = members.value ?? [];
+  const person = all.find((one) => one.user === user)?.person;
+  return all.filter((one) => one.person === person);
+}
+
+/** What a member is called, or was before they went. */
+export function nameOf({ user, name = memberChanges.value.findLast((one) => one.user === user)?.user_name }) {
+  return name || short(user);
+}
+
+export function Person({ repo, argument }) {
+  const devices = devicesOf(argument);
+  const [first] = devices;
+  const known = useLoaded(() => historyOf(repo, argument), [repo.repo, argument, ...devices.map((one) => `${one.user} ${one.name} ${one.permission}`)], true);
+  const isMe = devices.some((one) => one.user === status.value?.user);
+  const rules = !isMe && may(repo, "admin");
+  return html`<div id="person" data-user=${argument}>
+    ${first ? html`<${Who} devices=${devices} isMe=${isMe} known=${known.data} />` : html`<${Empty}><p>${text.noMember}</p><//>`}
+    ${first && !isMe && isPerson.value && html`<div class="part"><${Form} id="petname" key=${first.petname} class="form inline" button=${text.save_} keep send=${({ name }) => rename(first, name)}>
+      <label>${text.petname} <span class="facts">${text.petnameAbout}</span> <input name="name" maxlength="64" autocomplete="off" defaultValue=${first.petname ?? ""} /></label><//></div>`}
+    ${first && html`<${Computers} repo=${repo} devices=${devices} rules=${rules} />`}
+    ${first && rules && html`<div class="part"><h3>${text.canDo}</h3>
+      <${Form} class="form inline set-permission" key=${first.permission} button=${text.setPermission} keep send=${({ permission }) => change(repo, devices, permission)}>
+        <label>${text.role} <select name="permission">${roles(first.permission)}</select></label><//>
+      <${Action} class="line plain danger" question=${text.excludeQuestion(nameOf(first), repo.name)} yes=${text.excludeNow(nameOf(first))} act=${() => exclude(repo, devices)}>
+        <${Icon} name="out" size="s" /><span class="grow">${text.excludeNow(nameOf(first))}</span><//></div>`}
+    <${Loaded} of=${known} lines=${2}>${({ changes }) => changes.length > 0 && html`<details class="fold" open=${!first}><summary>${text.history}</summary><${Came} changes=${changes} /></details>`}<//>
+    <details class="fold" id="experts"><summary>${text.forExperts}</summary><dl class="pairs">${(first ? devices : [{ user: argument }]).map((one, index) => html`
+      <dt>${index ? text.deviceNumber(index + 1) : text.id}</dt><dd class="mono id">${one.user}</dd>`)}</dl></details></div>`;
+}
+
+/** What is known of how a person came: all changes of their devices, and who invited them. */
+async function historyOf(repo, user) {
+  const [{ changes }, { invitations }] = await Promise.all([
+    api.listMemberChanges({ repo: repo.repo, limit: CHANGES }), api.listInvitations({ repo: repo.repo }),
+  ]);
+  const users = [user, ...devicesOf(user).map((one) => one.user)];
+  const own = changes.filter((one) => users.includes(one.user));
+  const gone = own.findLastIndex((one) => ["excluded", "left"].includes(one.kind) && one.user === users[0]);
+  const came = own.slice(gone + 1).find((one) => ["joined", "granted"].includes(one.kind));
+  const by = came?.kind === "granted" ? came.author_name : invitations.find((one) => came && one.joined.includes(came.user))?.author_name;
+  return { changes: own, came, by, isFounder: !came && gone < 0 && changes.length < CHANGES };
+}
+
+function Who({ devices: [first], isMe, known }) {
+  const stated = first.petname && first.stated_name !== first.petname ? first.stated_name : "";
+  const since = known?.came ? text.memberSince(when(known.came.time), known.by) : known?.isFounder ? text.founded : "";
+  return html`<div class="part face"><${Face} id=${first.user} name=${first.name} color=${first.color} size="l" />
+    <div><p><b class="person"><bdi>${nameOf(first)}</bdi></b> ${isMe && html`<span class="facts">${text.you}</span>`}</p>
+      <p class="facts">${text.permissions[first.permission] ?? first.permission}</p>
+      ${stated && html`<p class="facts"><bdi>${text.callsItself(stated)}</bdi></p>`}
+      ${since && html`<p class="facts" id="since"><bdi>${since}</bdi></p>`}
+      ${first.looks_alike && html`<p class="alarm">${text.looksAlike}</p>`}
+      ${isMe && html`<p><a href=${beside("people")}>${text.ownName}</a></p>`}</div></div>`;
+}
+
+/** Where a person is: each of their computers, what it has of this repo, and when this one last met it. */
+function Computers({ repo, devices, rules }) {
+  const holders = useHolders(repo);
+  const row = (one, index) => {
+    const isThis = one.user === status.value?.user;
+    const holder = holderOf(holders, [one]);
+    const peer = (peers.value ?? []).find(({ owner }) => owner?.user === one.user);
+    const called = holder?.owner.device || peer?.owner.device || (index ? text.deviceOf(nameOf(devices[0]), index + 1) : text.computerOf(nameOf(devices[0])));
+    const met = !holder?.connected && peer?.reached_at ? text.lastMet(when(peer.reached_at)) : "";
+    return html`<li class="line" key=${one.user}><${Icon} name="laptop" size="s" /><span class="grow"><b class="cut"><bdi>${called}</bdi></b>
+      ${isThis ? html`<span class="facts">${text.thisComputer}</span>` : html`${holder && html`<${Has} holder=${holder} />`}<span class="facts">${met || (!holder && text.notMet)}</span>`}
+      ${one.permission !== devices[0].permission && html`<span class="facts">${text.permissions[one.permission]}</span>`}</span>
+      ${rules && index > 0 && html`<${Action} class="quiet" question=${text.excludeDeviceQuestion(called, repo.name)} act=${() => exclude(repo, [one])}>${text.exclude}<//>`}</li>`;
+  };
+  return html`<div class="part"><h3>${text.theirComputers}</h3><ul id="computers" class="rows">${devices.map(row)}</ul></div>`;
+}
+
+/** Options of a field for roles. */
+export function roles(chosen) {
+  return LEVELS.map((one) => html`<option value=${one} selected=${one === chosen}>${text.permissions[one]}</option>`);
+}
+
+async function rename(member, name) {
+  const before = member.petname ?? "";
+  await api.setPetname({ user: member.user, name: name.trim() || null });
+  await refresh();
+  tell(text.saved, () => rename({ ...member, petname: name }, before));
+}
+
+/** Gives all devices of a person one role. */
+async function change(repo, devices, permission) {
+  const [{ permission: before }] = devices;
+  if (permission === before) return;
+  const isLower = LEVELS.indexOf(permission) < LEVELS.indexOf(before);
+  if (isLower) {
+    if (!(await removeOrPropose(repo, devices, permission))) return;
+  } else {
+    for (const { user, permission: held } of devices) {
+      if (LEVELS.indexOf(held) < LEVELS.indexOf(permission)) await api.grantPermission({ repo: repo.repo, user, permission });
+    }
+  }
+  await refresh();
+  tell(text.mayNow(nameOf(devices[0]), text.permissions[permission]), () => change(repo, devices.map((one) => ({ ...one, permission })), before));
+}
+
+async function exclude(repo, devices) {
+  const done = await removeOrPropose(repo, devices);
+  if (!done) return;
+  await refresh();
+  tell(text.excluded(nameOf(devices[0]), done.voided));
+}
+
+/** What a removal did; where signers have to approve of it first, it is proposed on request, and nothing was done. */
+async function removeOrPropose(repo, devices, keeps) {
+  const removals = devices.map(({ user }) => ({ repo: repo.repo, user, ...(keeps && { keeps }) }));
+  try {
+    return await api.removeMember({ ...removals[0], person: devices.length > 1 });
+  } catch (error) {
+    if (error.code !== "needs_quorum") throw error;
+    if (!(await ask(text.proposeQuestion(nameOf(devices[0]), keeps), text.propose))) return null;
+    for (const removal of removals) await api.proposeRemoval(removal);
+    tell(text.proposed);
+    return null;
+  }
+}
