@@ -60,7 +60,8 @@ class ClaimMemory:
     givers: dict[tuple[EpochId, EpochKey], tuple[CommitId, ClaimKind]] = field(default_factory=dict)
     """Commit that gave each key, and its kind."""
     left_out: dict[CommitId, ClaimKind] = field(default_factory=dict)
-    """Commits that had more than there was room for, with their kinds; who had a turn last is last."""
+    """Commits that had more than there was room for, with their kinds; who had a turn last is last. Who finds no room keeps
+    the place: else those looked at first, always the same, would have each turn that ends."""
     left_at: int = 0
     """How many claims there were then."""
 
@@ -94,16 +95,13 @@ class ClaimMemory:
         """Return True if a commit gives nothing more, as far as it could be read."""
         return commit_id in self.looked_at and commit_id not in self.left_out and commit_id not in self.closed
 
-    def pop_left_out(self) -> list[CommitId]:
-        """Take the first commits of each kind that are to be looked at again."""
-        chosen = [
+    def find_left_out(self) -> list[CommitId]:
+        """Return the first commits of each kind, which are to be looked at again."""
+        return [
             commit_id
             for kind in ClaimKind
             for commit_id in [one for one, its in self.left_out.items() if its is kind][:CLAIMS_LOOKED_AT]
         ]
-        for commit_id in chosen:
-            del self.left_out[commit_id]
-        return chosen
 
 
 @dataclass(slots=True)
@@ -128,6 +126,8 @@ class Claims:
     """True if a key of the commit that is looked at was left out."""
     has_had_turn: bool = False
     """True if it took the place of another."""
+    awaits_turn: bool = False
+    """True if no turn was over in which it could take the place of another."""
 
     def add(self, epoch: Epoch) -> None:
         """Know one more key."""
@@ -135,6 +135,18 @@ class Claims:
         if epoch.claimed_by is not None and epoch.epoch_id not in self.accepted:
             self._open.append(epoch)
             self.turns.began.setdefault((epoch.epoch_id, epoch.key), self.now)
+
+    def begin_look(self) -> None:
+        """Begin with another commit."""
+        self.is_full = self.has_had_turn = self.awaits_turn = False
+
+    def end_look(self, commit_id: CommitId, kind: ClaimKind) -> None:
+        """Note that a commit was looked at, and whether it has more than there was room for."""
+        self.turns.looked_at[commit_id] = None
+        if self.has_had_turn or not self.awaits_turn:
+            self.turns.left_out.pop(commit_id, None)
+        if self.is_full:
+            self.turns.left_out.setdefault(commit_id, kind)
 
     def find(self, epoch_id: EpochId, mark: Mark) -> Epoch | None:
         """Return the epoch with the key that gives its mark."""
@@ -182,6 +194,7 @@ class Claims:
         has_share = len(kinds[on_writers]) >= bound // 2
         over = [one for one in kinds[on_writers if has_share else not on_writers] if self._is_over(one)]
         if self.has_had_turn or not over:
+            self.awaits_turn = not self.has_had_turn
             return False
         self._leave(min(over, key=lambda one: (self.turns.began[one.epoch_id, one.key], one.num)))
         self.has_had_turn = True

@@ -10,7 +10,7 @@ Everything here runs in worker threads, and again after each change.
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import structlog
@@ -21,7 +21,7 @@ from node.ingest.membership_effects import choose_epoch, follow_links
 from node.ingest.publication_parsing import read_pending
 from node.ingest.publication_reading import DecodedCommit
 from node.ingest.replica import Replica, load_start_parts
-from node.membership.epoch_claims import ClaimMemory, Claims
+from node.membership.epoch_claims import ClaimKind, ClaimMemory, Claims
 from protocol.crypto.boxes import BOX_SIZE, BoxOpener, epoch_mark, writers_mark
 from protocol.crypto.keys import EpochKey, WritersSecret
 from protocol.formats.commit import Commit
@@ -102,24 +102,27 @@ class KeyTaker:
             return [], []
         known = self._know(repo, memory, now)
         known.drop_false()
+        again: list[CommitId] = []
         if known.is_time_to_look_again():
             memory.left_at = known.count()
-            for commit_id in memory.pop_left_out():
+            again = memory.find_left_out()
+            for commit_id in again:
                 memory.looked_at.pop(commit_id, None)
             waiting = self._read_waiting(repo, memory)
             known.marks |= memory.marks
+            for commit_id in again:
+                if commit_id not in waiting:
+                    memory.left_out.pop(commit_id, None)
         fresh: list[Epoch] = []
-        for giver in self._give_again(known, waiting):
+        for giver in self._give_again(known, waiting, again):
             commit_id, kind = giver.commit.commit_id, known.kind_of(giver.commit)
-            known.is_full = known.has_had_turn = False
+            known.begin_look()
             for epoch in self._find_keys(known, giver):
                 known.add(epoch)
                 fresh.append(epoch)
                 memory.givers[epoch.epoch_id, epoch.key] = commit_id, kind
                 memory.looked_at.pop(CommitId(epoch.epoch_id), None)  # its init, which may say more now
-            memory.looked_at[commit_id] = None
-            if known.is_full:
-                memory.left_out[commit_id] = kind
+            known.end_look(commit_id, kind)
         if memory.left_out:
             memory.left_at = max(memory.left_at, known.count())
         return [one for one in fresh if one not in known.gone], [one for one in known.gone if one.num]
@@ -209,10 +212,20 @@ class KeyTaker:
             with replica.change() as change:
                 forget_rejected_givers(change.connection, gone)
 
-    def _give_again(self, known: Claims, waiting: dict[CommitId, DecodedCommit]) -> Iterator[DecodedCommit]:
-        """Commits that were not looked at, by their kinds, as long as they are given back for another look."""
+    def _give_again(
+        self, known: Claims, waiting: dict[CommitId, DecodedCommit], left_out: Sequence[CommitId]
+    ) -> Iterator[DecodedCommit]:
+        """Commits that were not looked at, by their kinds, as long as they are given back for another look.
+
+        Those that were `left_out` come first, in their order.
+        """
+        places = {commit_id: place for place, commit_id in enumerate(left_out)}
+
+        def place_of(one: DecodedCommit) -> tuple[ClaimKind, int]:
+            return known.kind_of(one.commit), places.get(one.commit.commit_id, len(places))
+
         while again := [one for commit_id, one in waiting.items() if commit_id not in known.turns.looked_at]:
-            yield from sorted(again, key=lambda one: known.kind_of(one.commit))
+            yield from sorted(again, key=place_of)
 
     def _find_keys(self, known: Claims, giver: DecodedCommit) -> Iterator[Epoch]:
         """Yield the new keys of a commit that may be taken up."""

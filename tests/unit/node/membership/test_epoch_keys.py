@@ -661,6 +661,32 @@ def test_claims_of_who_is_no_member_take_turns(people: list[Person]) -> None:
     assert bob.epoch.epoch_id == right.epoch
 
 
+def test_who_has_had_no_turn_comes_before_who_has(
+    people: list[Person], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys were claimed one after the other, so that their turns end one by one, and one author claims many more."""
+    monkeypatch.setattr(epoch_claims, "EPOCHS_CLAIMED_BY_OTHERS_MAX", 4)
+    monkeypatch.setattr(epoch_claims, "CLAIMS_LOOKED_AT", 3)
+    _, bob, carol = people
+    for number in range(4):
+        bob.receive(carol.says(EpochOpen((unknown(number),)), seed=made_up(number))[1])
+        bob.take(number * CLAIM_TURN_SECONDS / 4)
+    bob.receive(carol.says(EpochOpen(tuple(map(unknown, range(10, 30)))), seed=made_up(10))[1])
+    # Each epoch is claimed by their author already: they find no room, whoever's turn it is.
+    for number in range(3):
+        bob.receive(carol.says(EpochOpen((unknown(number),)), seed=made_up(number))[1])
+    right = unknown(1000)
+    bob.receive(carol.says(EpochOpen((right,)), seed=STRANGER)[1])
+    now, ends = 0.75 * CLAIM_TURN_SECONDS, 0
+    bob.take(now)
+    while not bob.claims(right.epoch):
+        wait = bob.keys.wait(bob.repo, now)
+        assert wait is not None
+        now, ends = now + wait, ends + 1
+        assert ends <= 4, "one before it waits for room, and three may be looked at instead"
+        bob.take(now)
+
+
 def test_what_is_remembered_of_floods_is_bounded(
     people: list[Person], monkeypatch: pytest.MonkeyPatch
 ) -> None:
