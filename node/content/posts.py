@@ -286,7 +286,7 @@ class Posts:
             blocks = load_whole_blocks(connection, part)
             for row in part:
                 fields = stored_fields(replica, row, blocks.get(row.num))
-                again = named.intersection(one["commit"] for one in fields.get("attachments", ()))
+                again = {one["commit"] for one in fields.get("attachments", ())} & named
                 if again and row.num != post.num:
                     changes = load_changes(connection, [row], persons)
                     found |= set() if changes.get(row.num, NO_CHANGE).is_deleted else again
