@@ -13,6 +13,7 @@ from typing import Final
 import structlog
 import trio
 from msgspec import structs
+from sqlalchemy import Connection
 
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
@@ -49,6 +50,7 @@ from protocol.formats.links import (
 from protocol.formats.proofs import prove_invitation
 from protocol.formats.text import id_text
 from protocol.ids import CommitId, ObjectId, RepoId, TopicKey, UserId, first_commit
+from storage.commits.own_commits import load_author_num, load_latest
 from storage.engine.database import StorageError
 from storage.repos.deletion import forget_branch, forget_repo
 from storage.repos.epochs import Epoch
@@ -228,13 +230,19 @@ class Joiner:
     def _forget(self, repo: Repo) -> None:
         replica = self._hub.replica
         with replica.change() as change:
-            if repo.has_members:
+            if repo.has_members and self._may_have_written(change.connection, repo):
                 # First: a crash between leaves a feed that waits for a peer, and no forked one.
                 replica.own_feeds.note_deletion(repo.repo_id)
             forget_repo(change.connection, repo.num)
             change.changed_repos.add(repo.repo_id)
             replica.forget_membership(repo.repo_id)
         self._keys.forget(repo)
+
+    def _may_have_written(self, connection: Connection, repo: Repo) -> bool:
+        """Return True if this user's feeds in a repo have begun, here or perhaps elsewhere: not where a join was refused."""
+        number = load_author_num(connection, self._author.user)
+        is_written = number is not None and bool(load_latest(connection, [repo.num], number))
+        return is_written or repo.repo_id in self._hub.replica.own_feeds.uncertain
 
     async def _keep(self, repo: Repo, epoch: Epoch) -> Repo:
         try:

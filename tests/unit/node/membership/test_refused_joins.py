@@ -72,6 +72,11 @@ async def test_a_link_that_makes_no_member_leaves_something_here_only_where_that
             with pytest.raises(ServiceError, match="makes you no member"):
                 await sharing_of_carol.join(link)
             assert carol.replica.repos, "it was followed before"
+        async with connected(bob, alice):
+            began = trio.current_time()
+            await sharing_of_bob.join(link, follow=True)
+            assert bob.joiner.refused
+            assert trio.current_time() - began < 5, "it wrote nothing there, and waits for no feed"
 
 
 def test_the_words_of_a_rule_decide_nothing() -> None:
