@@ -343,7 +343,7 @@ class Connection(Conversation):
         pause = self.account.pop_pause()
         frame: bytes | None = None
         try:
-            if not pause and self._hub.byte_budget.is_open:
+            if not pause and self._is_free:
                 frame = self._stream.take_frame()  # most have been read with the one before
             if frame is None:
                 frame = await self._wait_for_frame(pause)
@@ -351,12 +351,18 @@ class Connection(Conversation):
             self.part(error.reason)
         return None if self.is_ending() else frame
 
+    @property
+    def _is_free(self) -> bool:
+        """Return True if this node has room and time for more of the peer."""
+        return self._hub.byte_budget.is_open and not self.session.wanting.is_full
+
     async def _wait_for_frame(self, pause: float) -> bytes | None:
         """Receive the next frame after a pause of some seconds; None where the connection ends. Raises TransportError."""
-        if pause or not self._hub.byte_budget.is_open:
+        if pause or not self._is_free:
             self.reading.deadline = math.inf  # the time in which nothing is read does not count
             if pause:
                 await trio.sleep(pause)
+            await self._work.has_answered()
             await self._hub.byte_budget.has_room()
         # A second at a time: to move the deadline costs as much as to decode a small message.
         idle_at = trio.current_time() + IDLE_TIMEOUT_SECONDS

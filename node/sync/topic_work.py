@@ -14,6 +14,7 @@ import trio
 from node.ingest.batch_order import BatchOrder, Previous
 from node.ingest.publication_parsing import find_carrier_fault
 from node.runtime.scheduling import WorkBill
+from node.runtime.token_bucket import TokenBucket
 from node.sync.conversation import Conversation
 from node.sync.hub import Hub
 from node.sync.relay_port import RelayPort
@@ -33,9 +34,19 @@ from node.sync.session_queries import (
     topic_set,
 )
 from protocol.ids import SessionId, TopicKey
-from protocol.limits.peers import BATCH_SIZE_TARGET, BYTE_SECONDS, FRAME_SECONDS, SUMMARIES_AT_ONCE
-from protocol.session.events import BatchIngested, BatchLoaded, EarlierLoaded
+from protocol.limits.peers import (
+    BATCH_SIZE_TARGET,
+    BYTE_SECONDS,
+    FRAME_SECONDS,
+    IDLE_TIMEOUT_SECONDS,
+    SUMMARIES_AT_ONCE,
+    WANTED_AT_ONCE_MAX,
+    WANTED_PER_CHECK,
+)
+from protocol.session.events import BatchIngested, BatchLoaded, EarlierLoaded, Event
 from protocol.session.outputs import (
+    FindBodies,
+    FindWanted,
     HandleFrame,
     IngestBatch,
     LoadBatch,
@@ -66,10 +77,18 @@ class TopicWork:
         self._plans: deque[LoadPlan] = deque()  # that no look into the store has answered yet
         self._is_planning = False
         self._news: Counter[TopicKey] = Counter()  # by topic: commits that others brought since this began
+        self._has_answered = trio.Event()  # a question of the peer's was looked up
+        self._usual_wants = TokenBucket(WANTED_AT_ONCE_MAX, WANTED_PER_CHECK / (IDLE_TIMEOUT_SECONDS / 3))
 
     def note_news(self, topic: TopicKey, count: int) -> None:
         """Others brought so many commits of a topic, which this peer may send as well."""
         self._news[topic] += count
+
+    async def has_answered(self) -> None:
+        """Wait until the peer may ask for more: what it asks is looked up at this node's pace, and it is not cut off."""
+        while self._session.wanting.is_full:
+            self._has_answered = trio.Event()
+            await self._has_answered.wait()
 
     def load(self, load: Load) -> None:
         """Read from the store what a session asks for, and answer it."""
@@ -124,24 +143,26 @@ class TopicWork:
             rates.note(topic, progress.confirmed, progress.unconfirmed, trio.current_time())
 
     async def _load(self, load: Load) -> None:
+        self._conversation.happen(await self._read(load))
+        self._has_answered.set()
+
+    async def _read(self, load: Load) -> Event:
         if isinstance(load, LoadBatch):
             self._note_leaving(load.topic)
         followed = self._find(load.topic)
         if followed is None:
-            self._conversation.happen(read_nothing(load))
-            return
+            return read_nothing(load)
         if isinstance(load, LoadBatch) and isinstance(followed, Topic):
             items = self._hub.recent.find(load.topic, load.nums, BATCH_SIZE_TARGET)
             if items is not None:
-                self._conversation.happen(BatchLoaded(load.topic, tuple(items)))
-                return
+                return BatchLoaded(load.topic, tuple(items))
         bill = WorkBill(self._conversation.account)
         read = partial(read_store, of_publications=self._session.compares_publications)
         try:
             answer = await self._hub.look(bill, read, self._hub.replica, followed, load)
         except DamagedKeptBlock as damage:
             answer = await self._relaying.drop_damaged(load, damage)
-        if is_fruitful(answer):
+        if is_fruitful(answer) and self._is_usual(load):
             bill.earn()
             # A relay says itself what it keeps, and when it does no more.
             if (
@@ -150,7 +171,13 @@ class TopicWork:
                 and not self._conversation.peer_is_relay
             ):
                 self._hub.given.note(self._conversation, followed.repo_num, load.ids[0])
-        self._conversation.happen(answer)
+        return answer
+
+    def _is_usual(self, load: Load) -> bool:
+        """Return False for a question after more than a peer asks: the same commits may be asked for again and again."""
+        if not isinstance(load, FindWanted | FindBodies):
+            return True
+        return self._usual_wants.try_acquire(trio.current_time(), len(load.ids))
 
     async def _load_summaries(self, topics: Sequence[TopicKey]) -> None:
         followed = [self._find(topic) for topic in topics]

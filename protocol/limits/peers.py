@@ -69,9 +69,10 @@ EARLIER_PARTS_MAX: Final = 1024
 WANT_COUNT_MAX: Final = 256
 """Commit ids asked for in one message."""
 WANTED_AT_ONCE_MAX: Final = 50_000
-"""Commit ids asked for on one connection without a pause; WANTED_PER_CHECK more for each keep-alive since, which take 1 % of
-a processor to look up. Others wait. Who is asked takes twice as many of both, for streams stall."""
+"""Commit ids asked for on one connection without a pause; WANTED_PER_CHECK more for each keep-alive since. Others wait."""
 WANTED_PER_CHECK: Final = 10_000
+WANTS_LOOKED_UP_MAX: Final = 4096
+"""Commit ids of a peer that are to be looked up, at which it is read from no more until some were: 0.3 MB."""
 WANTS_REMEMBERED_MAX: Final = 100_000
 """Commit ids, the latest, of which it is remembered that they were asked for, or wait for it: 13 MB."""
 WINDOW_COUNT_MAX: Final = 256
@@ -191,7 +192,6 @@ flight waits for its receipt."""
 UNKNOWN_MESSAGES_AT_ONCE_MAX: Final = 1024
 """Messages of unknown kinds passed over without a pause; one more for each second since. A newer version says few."""
 UNKNOWN_MESSAGES_PER_SECOND_MAX: Final = 1
-
 PRESENCE_BOX_SIZE_MAX: Final = 1088
 """Bytes of a sealed presence: the longest root and two positions, a branch, a key, a signature and the seal are 1,027."""
 PRESENCE_SECONDS: Final = 30.0

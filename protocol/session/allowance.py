@@ -10,9 +10,9 @@ class Allowance:
         self.left = at_once
         """Uses that are left now."""
 
-    def check(self, held: int = 0) -> None:
-        """Allow some more, but for uses that still hold something: called at each keep-alive."""
-        self.left = max(self.left, min(self.left + self._per_check, self._at_once - held))
+    def check(self) -> None:
+        """Allow some more: called at each keep-alive."""
+        self.left = min(self.left + self._per_check, self._at_once)
 
     def take(self, count: int = 1) -> bool:
         """Take so many uses; return True if they were left."""

@@ -295,7 +295,7 @@ class Session:
     def check(self, _: events.CheckDue) -> list[Output]:
         """Look whether topics that differed are equal now, and for peers to introduce; allow more questions."""
         self.windows.check()
-        said = [*self.introducing.check(), *self.wanting.check(self.topics), *self.rendezvous.check()]
+        said = [*self.introducing.check(), *self.wanting.check(), *self.rendezvous.check()]
         return [*self.comparison.check(self.topics), *said]
 
     # --- messages that are about no one topic ---

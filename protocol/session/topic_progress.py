@@ -24,6 +24,10 @@ IN_SYNC: Final = "in sync"
 """State of a topic on which nothing is on its way. What the peer lacks or has not confirmed is told apart from it."""
 
 
+_PAGE_SIZE: Final = 4096
+"""Numbers whose bits are in one integer of `Outbox.wanted`."""
+
+
 @dataclass(slots=True)
 class Rounds:
     """Beside `Comparing`: the summaries of the present round, and what waits."""
@@ -51,9 +55,7 @@ class Outbox:
     refusal: str = ""  # why the peer takes no more
     sent: int = 0
     confirmed: int = 0  # of those, whose receipt has come: what the peer takes of them is durable there
-    passed: int = 0  # numbers that have left the queue
-    wanted: int = 0  # of those queued since no wanted one was, which the peer had asked for
-    wanted_end: int = 0  # how many have left when the last of these has
+    wanted: dict[int, int] | None = None  # the numbers queued that the peer had asked for (`want`)
 
     def enqueue(self, nums: Sequence[int]) -> None:
         """Queue numbers to be sent: a batch is either of commits that this node has read, or (negative) of others."""
@@ -65,10 +67,32 @@ class Outbox:
             else:
                 self.queue.append(array("q", part))
 
+    def want(self, nums: Sequence[int]) -> list[int]:
+        """Note numbers that the peer has asked for. Return those that do not wait already because it had.
+
+        A number takes a bit of memory where many near it are wanted, and 600 bytes alone: so all of a store take little.
+        """
+        new: list[int] = []
+        pages = self.wanted or {}
+        for num in nums:
+            page, bit = divmod(num, _PAGE_SIZE)
+            bits = pages.get(page, 0)
+            if not bits >> bit & 1:
+                pages[page] = bits | 1 << bit
+                new.append(num)
+        self.wanted = pages or None
+        return new
+
     def pass_over(self, count: int) -> None:
         """Go on behind so many numbers of the first part."""
-        rest = self.queue[0][count:]
-        self.passed += len(self.queue[0]) - len(rest)
+        passed, rest = self.queue[0][:count], self.queue[0][count:]
+        if self.wanted is not None:
+            for num in passed:
+                page, bit = divmod(num, _PAGE_SIZE)
+                bits = self.wanted.pop(page, 0) & ~(1 << bit)
+                if bits:
+                    self.wanted[page] = bits
+            self.wanted = self.wanted or None
         if rest:
             self.queue[0] = rest
         else:
@@ -77,22 +101,12 @@ class Outbox:
     def clear(self) -> None:
         """Forget what is queued: the peer takes no more."""
         self.queue.clear()
-        self.wanted_end = self.passed
+        self.wanted = None
 
     @property
     def to_send(self) -> int:
         """Count the numbers that wait to be sent."""
         return sum(map(len, self.queue))
-
-    def note_wanted(self, count: int) -> None:
-        """Note that the peer had asked for so many of the last numbers that were queued."""
-        self.wanted = self.unsent_wanted + count
-        self.wanted_end = self.passed + self.to_send
-
-    @property
-    def unsent_wanted(self) -> int:
-        """Count the numbers that the peer had asked for and that wait to be sent, at most."""
-        return min(self.wanted, max(0, self.wanted_end - self.passed))
 
 
 @dataclass(slots=True)

@@ -234,9 +234,10 @@ class Transfer:
 
     def wanted_found(self, progress: TopicProgress, event: WantedFound) -> list[Output]:
         """Queue the commits that were found for the first question."""
-        of_bodies = isinstance(progress.wants.waiting[0], WantBodies)
-        self.queue(progress, event.nums)
-        progress.outbox.note_wanted(len(event.nums))
+        question = progress.wants.waiting[0]
+        self._wanting.answer(question)
+        self.queue(progress, progress.outbox.want(event.nums))
+        of_bodies = isinstance(question, WantBodies)
         said: list[Output] = [Send(FoundBodies(progress.blind, len(event.nums)))] if of_bodies else []
         more = self._find(progress) if progress.wants.answer(1) else []
         return [*said, *more, *self.pump()]

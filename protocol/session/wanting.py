@@ -2,7 +2,8 @@
 
 A connection may last for years, so no total ends them: each keep-alive allows some more. What finds no room waits for it,
 since a cause that nobody asks for keeps commits waiting. What was asked for is remembered for a while, and not asked for
-again meanwhile. Who is asked counts what was found and is not sent yet, for it holds that in memory.
+again meanwhile. Who is asked takes all: on a slow line much comes together. It reads no more while much is to be looked up
+(`is_full`), and queues each commit once until it is sent (`Outbox.want`).
 """
 
 from collections import deque
@@ -11,15 +12,19 @@ from itertools import groupby
 from typing import Final
 
 from protocol.ids import AnyId, CommitId, ItemId, TopicKey
-from protocol.limits.peers import WANT_COUNT_MAX, WANTED_AT_ONCE_MAX, WANTED_PER_CHECK, WANTS_REMEMBERED_MAX
+from protocol.limits.peers import (
+    WANT_COUNT_MAX,
+    WANTED_AT_ONCE_MAX,
+    WANTED_PER_CHECK,
+    WANTS_LOOKED_UP_MAX,
+    WANTS_REMEMBERED_MAX,
+)
 from protocol.session.allowance import Allowance
 from protocol.session.machines.table import PeerFault
 from protocol.session.messages import FoundBodies, Want, WantBodies
 from protocol.session.outputs import Output, Send
 from protocol.session.topic_progress import TopicProgress
 
-_TAKEN_SHARE: Final = 2
-"""Times as many as it asks for that a side takes."""
 _BODIES_SHARE: Final = 2
 """Into how many parts the room is divided, of which bodies leave one: a missing cause keeps commits waiting."""
 _Asked = tuple[TopicKey, CommitId]
@@ -30,7 +35,7 @@ class Wanting:
 
     def __init__(self) -> None:
         self._askable = Allowance(WANTED_AT_ONCE_MAX, WANTED_PER_CHECK)
-        self._takeable = Allowance(_TAKEN_SHARE * WANTED_AT_ONCE_MAX, _TAKEN_SHARE * WANTED_PER_CHECK)
+        self._unanswered = 0  # ids of the peer's that are to be looked up
         self._waiting: deque[tuple[TopicProgress, CommitId]] = deque()
         # In two generations, the older of which is forgotten when the younger one has half of what is remembered.
         self._asked: set[_Asked] = set()
@@ -72,10 +77,9 @@ class Wanting:
         progress.bodies_found = None if progress.bodies_unanswered else message.count
         return []
 
-    def check(self, topics: Iterable[TopicProgress]) -> list[Output]:
-        """Allow some more questions of both sides, and ask for what waits: called at each keep-alive."""
+    def check(self) -> list[Output]:
+        """Allow some more questions, and ask for what waits: called at each keep-alive."""
         self._askable.check()
-        self._takeable.check(sum(progress.outbox.unsent_wanted for progress in topics))
         return self._ask_waiting()
 
     def _ask_waiting(self) -> list[Output]:
@@ -99,10 +103,18 @@ class Wanting:
 
     # --- of the peer ---
 
+    @property
+    def is_full(self) -> bool:
+        """Return True if the peer is to be read from again only when some of its questions were looked up."""
+        return self._unanswered >= WANTS_LOOKED_UP_MAX
+
     def take(self, message: Want | WantBodies) -> None:
-        """Take a question of the peer's. Raises PeerFault."""
-        if not self._takeable.take(len(message.ids)):
-            raise PeerFault("too_many_wants")
+        """Take a question of the peer's, which is to be looked up."""
+        self._unanswered += len(message.ids)
+
+    def answer(self, message: Want | WantBodies) -> None:
+        """Note that a question of the peer's was looked up."""
+        self._unanswered -= len(message.ids)
 
 
 def _parts(ids: Sequence[CommitId]) -> Iterable[tuple[CommitId, ...]]:

@@ -175,7 +175,7 @@ async def a_reconciliation_before_summaries(mallory: Attacker) -> None:
     await peer.wait_ended()
 
 
-@attack(Role.READER, ends=("too_many_wants", ""))
+@attack(Role.READER, ends=("over_budget", ""))
 async def wants_of_nothing(mallory: Attacker) -> None:
     """Commits that do not exist are looked up by an index, 100,000 on one connection."""
     peer = await mallory.meet()
@@ -188,7 +188,7 @@ async def wants_of_nothing(mallory: Attacker) -> None:
         await peer.say(*(Want(topic, part) for part in ids))
 
 
-@attack(Role.READER, ends=("too_many_wants", ""))
+@attack(Role.READER, ends=("over_budget", ""))
 async def the_same_want(mallory: Attacker) -> None:
     """What is asked for again and again goes out at the pace of receipts."""
     peer = await mallory.meet()
@@ -200,7 +200,7 @@ async def the_same_want(mallory: Attacker) -> None:
         await peer.say(Receipt(topic))
 
 
-@attack(Role.READER, ends=("too_many_wants", ""))
+@attack(Role.READER, ends=("over_budget", ""))
 async def wants_of_bodies_that_never_were(mallory: Attacker) -> None:
     """Bodies that do not exist are looked up by an index, within the bound of commits, and answered by a number."""
     peer = await mallory.meet()

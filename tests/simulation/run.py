@@ -42,22 +42,19 @@ _FEW = (
     ("session", "TOPICS_SETTLING_MAX", 2),
 )
 """Bounds of a link that takes few topics at once."""
-HONEST_REASONS = frozenset({"too_many_wants"})
-"""With which honest peers may leave one another: a bound was met, and a new connection starts afresh."""
 _TOLD_SECONDS = 60.0
 """Seconds between two lines that say how far it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run came to: how many things happened, when the last did, and why sessions of healed nodes ended.
+    """What a run came to: how many things happened, and when the last did.
 
     `has_epochs`: some topics were of ended epochs. `has_turns`: few topics had room at once.
     """
 
     events: int
     ended_at: float
-    reasons: tuple[str, ...]
     has_epochs: bool
     has_turns: bool
 
@@ -112,12 +109,12 @@ def _run(network: Network, *, has_turns: bool) -> Outcome:
     network.run(lambda: check(network), network.now + _HEALED_AFTER)
     check_stores(network)
     check_met(network)
-    assert set(network.closed) <= HONEST_REASONS, f"honest peers left: {network.closed}"
+    assert not network.closed, f"honest peers left: {network.closed}"
     for topic in topics:
         held = [set(node.store.topics[topic].nums) for node in honest if topic in node.store.topics]
         assert all(one == held[0] for one in held), "not all hold the same"
     has_epochs = network.founding is not None
-    return Outcome(network.event_count, network.now, tuple(network.closed), has_epochs, has_turns)
+    return Outcome(network.event_count, network.now, has_epochs, has_turns)
 
 
 def _plan(network: Network, topics: list[TopicKey], liar: Node | None) -> None:
@@ -206,7 +203,6 @@ class _Tally:
         self._began = time.monotonic()
         self._count = Counter[str]()
         self._hours = 0.0
-        self._reasons = Counter[str]()
 
     def add(self, outcome: Outcome) -> None:
         """Count a run that holds."""
@@ -216,7 +212,6 @@ class _Tally:
         self._count["turns"] += outcome.has_turns
         self._count["both"] += outcome.has_epochs and outcome.has_turns
         self._hours += outcome.ended_at / 3600
-        self._reasons.update(outcome.reasons)
 
     def tell(self, seed: int) -> None:
         """Say what the runs up to this seed came to."""
@@ -224,8 +219,7 @@ class _Tally:
         print(
             f"{count['runs']} runs hold, the last of seed {seed} ({count['runs'] / max(seconds, 0.001):.2f} a second): "
             f"{count['epochs']} with ended epochs, {count['turns']} with turns of topics, {count['both']} with both; "
-            f"{count['events']} events in {self._hours:.1f} simulated hours; "
-            f"sessions of healed nodes ended: {dict(self._reasons) or 'none'}",
+            f"{count['events']} events in {self._hours:.1f} simulated hours",
             flush=True,
         )
 

@@ -111,5 +111,5 @@ SERVING: Final = Table(
         Served.FOUND: "nothing is being looked up",
         Served.FOUND_LAST: "nothing is being looked up",
     },
-    bounds={ServingAction.NOTE: (PeerFaultCell("too_many_wants"), PeerFaultCell("too_many_fetches"))},
+    bounds={ServingAction.NOTE: (PeerFaultCell("too_many_fetches"),)},
 )

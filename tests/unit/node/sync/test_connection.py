@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from itertools import count, pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -587,3 +588,34 @@ async def test_many_topics_are_announced_and_taken_in_turns_with_the_work_of_oth
             assert [one for _, one in joined] == [most, most, 2]
             assert len({step for step, _ in joined}) == 3
         trio.lowlevel.remove_instrument(steps)
+
+
+async def test_a_peer_with_much_to_look_up_is_read_from_again_once_some_of_it_was(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a line that stalls, the questions of many minutes come together: nobody is cut off for it."""
+    monkeypatch.setattr("protocol.session.wanting.WANTS_LOOKED_UP_MAX", 4)
+    gate = trio.Event()
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        look = alice.hub.look
+
+        async def wait(*args: Any) -> Any:  # noqa: ANN401  # as `Hub.look`
+            await gate.wait()
+            return await look(*args)
+
+        async with met(alice) as stranger:
+            topic = await stranger.join(writing_topic(alice.replica, branch).topic)
+            await stranger.say(Receipt(topic))
+            monkeypatch.setattr(alice.hub, "look", wait)
+            (connection,) = alice.hub.sources
+            assert isinstance(connection, Connection)
+            ids = [as_commit_id(number.to_bytes(32)) for number in range(20)]
+            await stranger.say(*(Want(topic, (one,)) for one in ids))
+            await trio.testing.wait_all_tasks_blocked()
+            (progress,) = (one for one in connection.topics if one.is_joined)
+            assert len(progress.wants.waiting) == 4
+            gate.set()
+            await trio.testing.wait_all_tasks_blocked()
+            assert not progress.wants.waiting
+            assert not connection.is_ending()

@@ -8,7 +8,7 @@ from protocol.codec import DecodeError
 from protocol.crypto.hashing import announced_topic, blind_topic
 from protocol.crypto.keys import ConvergenceSecret
 from protocol.formats.block import Block, encrypt_block
-from protocol.ids import AnnouncedTopic, AnyId, BlindTopic, BlockId, Digest, SessionId, ShortId, TopicKey
+from protocol.ids import AnnouncedTopic, BlindTopic, BlockId, Digest, SessionId, ShortId, TopicKey
 from protocol.limits.formats import BLOCK_SIZE_MAX
 from protocol.limits.peers import (
     BATCH_COUNT_MAX,
@@ -21,8 +21,6 @@ from protocol.limits.peers import (
     STATED_COUNT_MAX,
     TOPIC_COUNT_MAX,
     TOPICS_HEARD_MAX,
-    WANT_COUNT_MAX,
-    WANTED_AT_ONCE_MAX,
 )
 from protocol.session.events import (
     BatchIngested,
@@ -56,7 +54,6 @@ from protocol.session.messages import (
     Relay,
     Summary,
     Want,
-    WantBodies,
     decode_message,
     encode_message,
 )
@@ -297,9 +294,6 @@ FAULTS: dict[str, list[object]] = {
     "unasked_earlier": [Earlier(BLIND_MAIN, 0, EMPTY[:16])] * 2,
     "unasked_bodies": [FoundBodies(BLIND_MAIN, 0)],
     "too_many_batches": [Publications(BLIND_MAIN, (b"x",))] * (BATCHES_IN_FLIGHT_MAX + 1),
-    "too_many_wants": [Want(BLIND_MAIN, (as_commit_id(b"w" * 32),) * WANT_COUNT_MAX)]
-    * (2 * WANTED_AT_ONCE_MAX // WANT_COUNT_MAX)
-    + [WantBodies(BLIND_MAIN, (AnyId(b"w" * 32),) * WANT_COUNT_MAX)],
     "peer_left": [Goodbye("stopping")],
 }
 

@@ -1,4 +1,4 @@
-"""Questions for commits: what is asked and answered, how many without a pause, and that no age of a connection ends them."""
+"""Questions for commits: what is asked and answered, how many without a pause, and that nothing ends them."""
 
 from array import array
 from itertools import islice
@@ -7,7 +7,12 @@ import pytest
 
 from protocol.crypto.hashing import announced_topic, blind_topic
 from protocol.ids import AnyId, CommitId, Digest, SessionId, TopicKey
-from protocol.limits.peers import WANT_COUNT_MAX, WANTED_AT_ONCE_MAX, WANTED_PER_CHECK, WANTS_REMEMBERED_MAX
+from protocol.limits.peers import (
+    WANT_COUNT_MAX,
+    WANTED_AT_ONCE_MAX,
+    WANTS_LOOKED_UP_MAX,
+    WANTS_REMEMBERED_MAX,
+)
 from protocol.session import wanting
 from protocol.session.events import (
     BatchLoaded,
@@ -23,6 +28,7 @@ from protocol.session.events import (
 from protocol.session.messages import Announce, FoundBodies, Message, Receipt, Summary, Want, WantBodies
 from protocol.session.outputs import Close, FindBodies, FindWanted, LoadBatch, Output, Send
 from protocol.session.session import Session
+from protocol.session.topic_progress import TopicProgress
 from tests.support.ids import as_commit_id
 
 SESSION_ID = SessionId(b"s" * 32)
@@ -52,16 +58,6 @@ def _asked(outputs: list[Output]) -> list[CommitId]:
 
 def _hear(session: Session, message: Message) -> list[Output]:
     return session.handle(MessageReceived(message))
-
-
-def _take(session: Session, count: int) -> list[Output]:
-    """Have a session take so many wanted ids, none of which is here, and return what it said to the last of them."""
-    outputs: list[Output] = []
-    left = iter(range(count))
-    while some := len(list(islice(left, WANT_COUNT_MAX))):
-        outputs = _hear(session, Want(BLIND_MAIN, (as_commit_id(b"w" * 32),) * some))
-        session.handle(WantedFound(MAIN, []))
-    return outputs
 
 
 def test_wanted_commits_are_looked_up_and_sent() -> None:
@@ -110,34 +106,74 @@ def test_what_finds_no_room_waits_for_it() -> None:
     assert session.handle(CheckDue()) == [Send(Want(BLIND_MAIN, ids[-1:])), Send(Want(BLIND_OTHER, ids[:1]))]
 
 
-def test_one_question_over_what_is_taken_without_a_pause_ends_the_session() -> None:
-    session = _joined(MAIN)
-    for count in (2 * WANTED_AT_ONCE_MAX, *[2 * WANTED_PER_CHECK] * 3):
-        assert Close("too_many_wants") not in _take(session, count)
-        session.handle(CheckDue())
-    assert Close("too_many_wants") not in _take(session, 2 * WANTED_PER_CHECK)
-    assert _take(session, 1) == [Close("too_many_wants")]
+def test_a_peer_is_read_from_no_more_while_much_that_it_asked_for_is_to_be_looked_up() -> None:
+    session = _joined(MAIN, OTHER)
+
+    def is_full() -> bool:
+        return session.wanting.is_full
+
+    most = WANTS_LOOKED_UP_MAX // WANT_COUNT_MAX
+    for number in range(most):
+        assert not is_full()
+        ids = _ids(number, WANT_COUNT_MAX)
+        _hear(session, Want(BLIND_MAIN, ids) if number else WantBodies(BLIND_OTHER, tuple(map(AnyId, ids))))
+    assert is_full()
+    session.handle(WantedFound(OTHER, []))
+    assert not is_full()
+    _hear(session, Want(BLIND_OTHER, _ids(0, WANT_COUNT_MAX)))
+    assert is_full()
+    session.handle(WantedFound(MAIN, [1]))
+    assert not is_full()
 
 
-def test_what_was_found_and_is_not_sent_is_not_given_back() -> None:
-    """A peer that gives no receipts has this side hold as much as it may ask for without a pause, and no more."""
+def _planned() -> tuple[Session, TopicProgress]:
+    """Return a session that has compared MAIN with its peer, and has nothing to send."""
     session = _joined(MAIN)
     session.handle(SummaryLoaded(MAIN, (), 0, EMPTY, 0))
     _hear(session, Summary(BLIND_MAIN, 0, (), 0, EMPTY))
     session.handle(PlanLoaded(MAIN, array("q"), 0))
     (progress,) = session.topics
-    for _ in range(2 * WANTED_AT_ONCE_MAX // WANT_COUNT_MAX):
-        _hear(session, Want(BLIND_MAIN, (as_commit_id(b"w" * 32),) * WANT_COUNT_MAX))
-        session.handle(WantedFound(MAIN, list(range(WANT_COUNT_MAX))))
-    for _ in range(100):
-        session.handle(CheckDue())
-    rest = 2 * WANTED_AT_ONCE_MAX % WANT_COUNT_MAX
-    assert progress.to_send == 2 * WANTED_AT_ONCE_MAX - rest
-    sent = session.handle(BatchLoaded(MAIN, (b"x",) * WANT_COUNT_MAX))
-    assert any(isinstance(one, Send) for one in sent)
-    session.handle(CheckDue())
-    assert Close("too_many_wants") not in _take(session, rest + WANT_COUNT_MAX)
-    assert _take(session, 1) == [Close("too_many_wants")]
+    return session, progress
+
+
+def test_a_commit_waits_once_to_be_sent_however_often_it_is_asked_for() -> None:
+    """A peer that gives no receipts has this side hold no more than the topic has."""
+    session, progress = _planned()
+    nums = [-9000, -1, 0, 1, 4095, 4096, 10**9]
+    for _ in range(1000):
+        _hear(session, Want(BLIND_MAIN, _ids(0, len(nums))))
+        session.handle(WantedFound(MAIN, nums))
+    assert progress.to_send == len(nums)
+    assert sorted(num for part in progress.outbox.queue for num in part) == nums
+    while progress.to_send:
+        session.handle(BatchLoaded(MAIN, (b"x",) * len(progress.outbox.queue[0])))
+        _hear(session, Receipt(BLIND_MAIN))
+    assert progress.outbox.wanted is None
+    _hear(session, Want(BLIND_MAIN, _ids(0, 1)))
+    session.handle(WantedFound(MAIN, [1, 1]))
+    assert [list(part) for part in progress.outbox.queue] == [[1]], "it may have got lost, and is sent again"
+
+
+def test_on_a_line_that_brings_all_late_and_takes_nothing_no_honest_peer_is_cut_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The questions of ten minutes arrive together, and not one batch has a receipt."""
+    for name, count in (("WANTED_AT_ONCE_MAX", 1000), ("WANTED_PER_CHECK", 200)):
+        monkeypatch.setattr(wanting, name, count)
+    asker, (answerer, progress) = _joined(MAIN), _planned()
+    ids = _ids(0, 1000 + 20 * 200)
+    asked = asker.handle(CommitsWanted(MAIN, ids))
+    for _ in range(20):
+        asked += asker.handle(CheckDue())
+    assert len(_asked(asked)) == len(ids)
+    nums = iter(range(len(ids)))
+    for one in asked:
+        assert isinstance(one, Send)
+        assert isinstance(one.message, Want)
+        _hear(answerer, one.message)
+        outputs = answerer.handle(WantedFound(MAIN, list(islice(nums, len(one.message.ids)))))
+        assert not any(isinstance(output, Close) for output in outputs)
+    assert progress.to_send == len(ids)
 
 
 def test_bodies_are_asked_for_again_and_leave_room_for_causes() -> None:
