@@ -15,6 +15,7 @@ from tests.support.machine import patience
 
 _ROOT = Path(__file__).parents[1]
 _SMALL = {
+    "bench_age": ("9:2",),
     "bench_bundle": ("200",),
     "bench_circuits": ("1", "32", "1"),
     "bench_analyze": ("20", "local,again", "10"),
