@@ -3,7 +3,8 @@
 A root branch commit is judged by its own past, once and for good; what counts of what was judged so is `resolution`'s to
 say, for any set of commits. Rules (docs/specification/membership-rules.md has them in words, and why):
 
-  M1  The init commit has no acks, is authored by a founding owner, and is certified by the repo's key.
+  M1  The init commit has no acks, is authored by a founding owner, and is certified by the repo's key. A council that it
+      states is more than half of its owners, and at most all of them.
   M2  Adding, naming and archiving a branch, and naming a commit, need the permission to manage; a branch is added once.
       Stating that a link to a branch was made needs the permission to write.
   M3  Inviting needs the permission of an admin; nobody invites to more than writing.
@@ -27,7 +28,7 @@ say, for any set of commits. Rules (docs/specification/membership-rules.md has t
       is not more than they are. Where quorums are in force that cover removals, a removal of another member needs what
       `quorums` says (Q1 to Q3), and so does a checkpoint.
   M14 Proposing needs the permission to write. Approving needs the permission to read, a proposal in the commit's own
-      past, and that a quorum in force there names the author.
+      past, and that a quorum in force there names the author, or the author signs for the council (Q4).
   M16 Stating a prekey needs the permission to read. It is of no small order, and few of the author's are unused.
 
 This module judges; it does not look at signatures (see `verify`), nor does it keep anything beyond memory.
@@ -48,6 +49,7 @@ from protocol.formats.body import (
     BranchAdd,
     BranchEdit,
     BranchLink,
+    CouncilInit,
     ErasedBody,
     Grant,
     Hide,
@@ -500,6 +502,11 @@ class Membership:
                 verify_public_key(owner)
         except BadSignature as error:
             raise CommitRefused("bad_certificate", f"M1: {error}") from None
+        count = len(set(body.owners))
+        if isinstance(body, CouncilInit) and not count < 2 * body.council <= 2 * count:
+            raise CommitRefused(
+                "bad_quorum", "M1: a council is more than half of the owners, and at most all"
+            )
         assert key is not None, "it waits for it"
         check_statement(self._repo_id, body.states, key)
 

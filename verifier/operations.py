@@ -39,12 +39,17 @@ _PAIRS_COMPARED_MAX: Final = 64
 """Pairs of a removal and a head that are compared one by one; of more, all that the heads follow is looked at once."""
 
 
+COUNCIL: Final = Permission.OWNER + 1
+"""The right of the founders who sign together (Q4). It is above owner, and no member's permission."""
+
+
 class Right(NamedTuple):
     """Permission of one credential: the unit that removals take."""
 
     credential: CommitId
     """A founding, a grant, a join, or a quorum that covers removals."""
-    permission: Permission
+    permission: int
+    """A `Permission`, or COUNCIL."""
 
 
 NO_RIGHTS: Final[frozenset[Right]] = frozenset()

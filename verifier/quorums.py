@@ -1,4 +1,4 @@
-"""Quorum rules (Q1 to Q3): how many signers must approve a removal or a checkpoint, and what counts.
+"""Quorum rules (Q1 to Q4): how many signers must approve a removal or a checkpoint, and what counts.
 
 Rules (docs/specification/membership-rules.md):
 
@@ -9,6 +9,8 @@ Rules (docs/specification/membership-rules.md):
       count.
   Q3  A proposal to remove somebody is used up by another's removal of that member that has it in its past, whether that
       counts or not.
+  Q4  Founders who hold owner by an init that states a council sign for it. Enough of them together remove anybody, founders
+      too. By its own past a removal is the council's or is not; nothing is above it, so that it counts for good.
 
 Where several proposals ask for the same removal, it rests on the first in canonical order that is not used up and has the
 approvals; of each signer, on its first approval that counts there. All of these are in the removal's past, so that its id
@@ -19,12 +21,20 @@ they approved is their act, no matter who publishes it. An approval is a commit 
 commit: no other signature has to be carried or checked.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from protocol.formats.body import Approve, ProposeCheckpoint, ProposeRemoval, Quorum, Remove
+from protocol.formats.body import (
+    Approve,
+    CouncilInit,
+    Permission,
+    ProposeCheckpoint,
+    ProposeRemoval,
+    Quorum,
+    Remove,
+)
 from protocol.ids import BranchId, CommitId, UserId
-from verifier.operations import Demand, Operation, Operations, Right
+from verifier.operations import COUNCIL, Demand, Operation, Operations, Right
 from verifier.refusal import CommitRefused
 from verifier.resolution import Resolution
 
@@ -93,6 +103,55 @@ def find_removal_demands(
 
     None where no proposal of it has the approvals.
     """
+    for proposal in _proposals_of(operations, body, before):
+        demands = find_demands(operations, before, proposal, quorums, right)
+        if before.are_met(demands, right):
+            return demands
+    return None
+
+
+def find_council(operations: Operations) -> CouncilInit | None:
+    """Return the init that states a council; None where there is none."""
+    init = operations.epochs[0].body if operations.epochs else None
+    return init if isinstance(init, CouncilInit) else None
+
+
+def find_council_signers(operations: Operations, before: Resolution) -> list[UserId]:
+    """Return who signs for the council after `before`, in the order of the init (Q4)."""
+    council = find_council(operations)
+    if council is None:
+        return []
+    right = Right(operations.epochs[0].commit_id, Permission.OWNER)
+    return [
+        user for user in dict.fromkeys(council.owners) if right in before.rights_held(user, Permission.OWNER)
+    ]
+
+
+def find_council_right(operations: Operations, body: Remove, before: Resolution) -> Right | None:
+    """Return the council's right where enough of its signers approved of a removal, else None (Q4)."""
+    council = find_council(operations)
+    if council is None:
+        return None
+    signers: set[UserId] | None = None
+    for proposal in _proposals_of(operations, body, before):
+        approved = find_approving(operations, proposal, before)
+        if len(approved) < council.council:
+            continue  # any writer may propose, as often as it likes
+        if signers is None:
+            signers = set(find_council_signers(operations, before))
+        if len(approved & signers) >= council.council:
+            return Right(operations.epochs[0].commit_id, COUNCIL)
+    return None
+
+
+def find_approving(operations: Operations, proposal: Operation, before: Resolution) -> set[UserId]:
+    """Return the authors of the approvals of a proposal, whether these count or not."""
+    given = operations.approvals_of(proposal.commit_id)
+    return {one.author for one in given if before.is_within(one)}
+
+
+def _proposals_of(operations: Operations, body: Remove, before: Resolution) -> Iterator[Operation]:
+    """Yield the proposals of just this removal that are not used up, in canonical order (Q3)."""
     earlier = [
         one
         for one in operations.removals_of(body.user)
@@ -105,10 +164,7 @@ def find_removal_demands(
             and before.is_within(proposal)
             and not any(operations.precedes(proposal, one) for one in earlier)
         ):
-            demands = find_demands(operations, before, proposal, quorums, right)
-            if before.are_met(demands, right):
-                return demands
-    return None
+            yield proposal
 
 
 def find_checkpoint_demands(
@@ -153,7 +209,7 @@ def check_quorum(body: Quorum, before: Resolution) -> None:
 
 
 def check_approval(operations: Operations, author: UserId, body: Approve, before: Resolution) -> None:
-    """Raise CommitRefused unless there is such a proposal, and a quorum in force names the author (M14)."""
+    """Raise CommitRefused unless there is such a proposal, and the author signs for a quorum or the council (M14)."""
     proposal = operations.find(body.proposal)
     if (
         proposal is None
@@ -162,5 +218,9 @@ def check_approval(operations: Operations, author: UserId, body: Approve, before
     ):
         raise CommitRefused("unknown_proposal", "M14: no such proposal in the commit's past")
     quorums = [one.body for one in find_in_force(operations, before)]
-    if not any(isinstance(quorum, Quorum) and author in quorum.signers for quorum in quorums):
-        raise CommitRefused("not_permitted", "M14: no quorum in force names the author")
+    if any(isinstance(quorum, Quorum) and author in quorum.signers for quorum in quorums):
+        return
+    if not isinstance(proposal.body, ProposeRemoval) or author not in find_council_signers(
+        operations, before
+    ):
+        raise CommitRefused("not_permitted", "M14: no quorum in force names the author, nor does the council")

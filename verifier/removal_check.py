@@ -6,7 +6,7 @@ from typing import Final
 from protocol.formats.body import Permission, Remove
 from protocol.ids import UserId
 from verifier.operations import NO_RIGHTS, Demands, Operations, Right
-from verifier.quorums import find_covering, find_removal_demands
+from verifier.quorums import find_council, find_council_right, find_covering, find_removal_demands
 from verifier.refusal import CommitRefused, Seniors, require_permission
 from verifier.resolution import Resolution
 
@@ -18,7 +18,7 @@ _SENIORS_NAMED: Final = 8
 def authorise_removal(
     operations: Operations, author: UserId, body: Remove, before: Resolution
 ) -> tuple[tuple[Demands, ...], frozenset[Right]]:
-    """Judge a removal by its own past (M7, M13).
+    """Judge a removal by its own past (M7, M13, Q4).
 
     Args:
         operations: All that is here.
@@ -27,7 +27,8 @@ def authorise_removal(
         before: What counts in the removal's past.
 
     Returns:
-        What quorums ask of it for each of the rights by which it is held, and these; neither of a leave.
+        What quorums ask of it for each of the rights by which it is held, and these; neither of a leave. That of the
+        council is alone.
 
     Raises:
         CommitRefused: It takes nothing away, its author may not write, something that it is to take is not junior to
@@ -43,6 +44,9 @@ def authorise_removal(
     require_permission(
         before.permission(author), Permission.WRITE, "M7: removing another needs the permission to write"
     )
+    council = find_council_right(operations, body, before)
+    if council is not None:
+        return (), frozenset((council,))
     covering = find_covering(operations, before)
     acts = {
         *before.rights_held(author, Permission.ADMIN),
@@ -50,10 +54,13 @@ def authorise_removal(
     }
     taken = before.find_taken(body.user, body.keeps)
     if not before.are_junior(taken, acts):
+        seniors = find_seniors(operations, before, body.user, taken)
+        if not seniors and find_council(operations) is not None:
+            raise CommitRefused("needs_quorum", "M7: too few of the council approved of this removal")
         raise CommitRefused(
             "not_permitted",
             "M7: what it would take is not junior to what its author holds",
-            Seniors(body.user, find_seniors(operations, before, body.user, taken)),
+            Seniors(body.user, seniors),
         )
     if not covering:
         return (), frozenset(acts)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from protocol.formats.body import Join, Permission, Quorum, Remove
 from protocol.ids import CommitId, UserId
-from verifier.operations import Demand, Demands, Operation, Operations, Right
+from verifier.operations import COUNCIL, Demand, Demands, Operation, Operations, Right
 
 
 def is_senior(operations: Operations, one: Right, other: Right) -> bool:
@@ -44,6 +44,10 @@ def place_of(operations: Operations, right: Right) -> tuple[int, int]:
 
 def rights_for(operations: Operations, operation: Operation) -> Iterator[Right]:
     """Yield the rights that would suffice for an operation, by credentials in its past."""
+    council = next((right for right in operation.acts if right.permission == COUNCIL), None)
+    if council is not None:
+        yield council
+        return
     if operation.needs is not None:
         for credential in operations.grants_of(operation.author):
             granted = operations.granted(credential)
@@ -198,10 +202,14 @@ class Rights:
     def holds(self, deed: Deed, right: Right) -> bool:
         """Return True if a right is held for a deed (R3): its credential counts, and no removal takes it.
 
+        That of the council is, wherever it suffices (Q4).
+
         Args:
             deed: What is done, with its past.
             right: A right by a credential in that past, of the user or of a quorum.
         """
+        if right.permission == COUNCIL:
+            return True
         credential = self._operations[right.credential]
         if not self.counts(credential):
             return False
@@ -224,7 +232,7 @@ class Rights:
             right = Right(credential.commit_id, Permission(permission))
             taker = next(self.removals_taking(deed, right, below), None)
             if taker is None:
-                return right.permission
+                return Permission(permission)
             permission = left_by(taker)
         return None
 

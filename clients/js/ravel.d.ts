@@ -428,9 +428,11 @@ export interface QrRequest {
   text: string;
 }
 
-/** Names what is created. */
-export interface NameRequest {
+/** Names a repo that is created, and who founds it. */
+export interface RepoRequest {
   name: string;
+  founders?: string[];
+  council?: number | null;
 }
 
 /** Content of a link, without its secrets. Names are as its maker wrote them. */
@@ -482,6 +484,11 @@ export interface RepoFork {
 export interface ForkedBranch {
   branch: string;
   carried: number;
+}
+
+/** Names what is created. */
+export interface NameRequest {
+  name: string;
 }
 
 /** Peers of a repo, and what each has of it. */
@@ -900,8 +907,16 @@ export interface LeftRepo {
 
 /** The quorums of a repo. */
 export interface QuorumState {
+  council: CouncilView | null;
   proposals: ProposalView[];
   quorums: QuorumView[];
+}
+
+/** The founders who exclude and demote any member together, founders too. */
+export interface CouncilView {
+  signer_names: string[];
+  signers: string[];
+  threshold: number;
 }
 
 /** A proposal and how far it has come. */
@@ -2548,7 +2563,7 @@ export class Ravel {
   /** List the repos of this node. */
   listRepos(values?: { since?: string }, options?: RequestOptions): Promise<RepoList>;
   /** Create a repo with a branch `main`. */
-  createRepo(values: {} & NameRequest, options?: RequestOptions): Promise<RepoView>;
+  createRepo(values: {} & RepoRequest, options?: RequestOptions): Promise<RepoView>;
   /** Show the content of a link before you join or follow by it. The node asks nobody and keeps nothing. */
   lookAtLink(values: {} & LookRequest, options?: RequestOptions): Promise<LinkView>;
   /** Join a repo by a bearer link, or ask to be let in by a link that asks. */

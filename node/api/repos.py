@@ -1,5 +1,7 @@
 """`Repos`: creates, joins, follows, forks and deletes whole repos."""
 
+from collections.abc import Sequence
+
 from node.api.targets import Targets
 from node.authoring.author import Author
 from node.authoring.writing import create_repo
@@ -12,7 +14,11 @@ from node.observe.standing import Standings
 from node.observe.standing_view import Outlook, view_holder
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
+from protocol.codec import DecodeError
+from protocol.crypto.signing import BadSignature, verify_public_key
 from protocol.formats.links import find_kept_ask
+from protocol.formats.text import parse_id
+from protocol.ids import UserId
 from ravel.types.repos import HolderList, RepoFork, RepoView
 from ravel.types.values import Empty
 from storage.repos.repos import Repo
@@ -39,9 +45,20 @@ class Repos:
         self._standings = standings
         self._list = repo_list
 
-    async def create(self, name: str) -> RepoView:
-        """Create a repo with a first branch called `main`."""
-        repo = await create_repo(self._hub, self._author, check_name(name), "main", is_unique=True)
+    async def create(self, name: str, founders: Sequence[str] = (), council: int | None = None) -> RepoView:
+        """Create a repo with a first branch called `main`, which the users of these ids found too."""
+        checked, me = check_name(name), self._author.user
+        others = [user for user in dict.fromkeys(map(_read_user, founders)) if user != me]
+        count = 1 + len(others)
+        if council is not None and not count < 2 * council <= 2 * count:
+            raise ServiceError(
+                "bad_request",
+                f"{council} of {count} founders are no council: it is more than half of them, and at most all",
+                "name the others with their ids: `ravel id` on their node prints it",
+            )
+        repo = await create_repo(
+            self._hub, self._author, checked, "main", is_unique=True, others=others, council=council
+        )
         return await self._list.show(repo)
 
     async def fork(self, repo: str, name: str) -> RepoFork:
@@ -100,3 +117,14 @@ class Repos:
                 "(`ravel peer add --relay HOST:PORT PEER-ID`), and `ravel backup` keeps a copy; "
                 "`ravel repo forget REPO --accept-loss` deletes it all the same",
             )
+
+
+def _read_user(text: str) -> UserId:
+    try:
+        user = UserId(parse_id(text))
+        verify_public_key(user)
+    except (DecodeError, BadSignature):
+        raise ServiceError(
+            "bad_request", f"{text!r} is no user's id", "`ravel id` on their node prints it"
+        ) from None
+    return user

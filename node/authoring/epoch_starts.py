@@ -13,7 +13,7 @@ from protocol.crypto.hashing import writers_topic_seed
 from protocol.crypto.keys import ConvergenceSecret, EpochKey, RepoSeed, WritersSecret
 from protocol.crypto.signing import public_key
 from protocol.formats.block import Block
-from protocol.formats.body import BranchRoot, RepoInit
+from protocol.formats.body import BranchRoot, CouncilInit, RepoInit
 from protocol.formats.commit import NO_EPOCH
 from protocol.formats.content import Name
 from protocol.formats.epochs import (
@@ -71,11 +71,16 @@ def find_writers_topic(epoch: Epoch) -> TopicKey:
     return public_key(writers_topic_seed(epoch.writers_secret, epoch.repo_id, epoch.keys.mark))
 
 
-def make_founding(repo_seed: RepoSeed, name: Name, owners: tuple[UserId, ...]) -> tuple[Epoch, RepoInit]:
-    """Make the founding epoch of a repo, and the body of the repo's init."""
+def make_founding(
+    repo_seed: RepoSeed, name: Name, owners: tuple[UserId, ...], council: int | None = None
+) -> tuple[Epoch, RepoInit]:
+    """Make the founding epoch of a repo, and the body of the repo's init, with a council of so many owners or without."""
     repo_id = public_key(repo_seed)
     epoch, states = make_epoch(0, repo_id)
-    return epoch, RepoInit(name, owners, certify_repo(repo_seed, name, owners), states)
+    certificate = certify_repo(repo_seed, name, owners, council)
+    if council is None:
+        return epoch, RepoInit(name, owners, certificate, states)
+    return epoch, CouncilInit(name, owners, certificate, states, council)
 
 
 def make_init(

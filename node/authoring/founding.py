@@ -49,15 +49,23 @@ class Founding:
         self._preparation = preparation
 
     def create_repo(
-        self, name: str, branch: str = "", *, is_unique: bool = False, others: Sequence[UserId] = ()
+        self,
+        name: str,
+        branch: str = "",
+        *,
+        is_unique: bool = False,
+        others: Sequence[UserId] = (),
+        council: int | None = None,
     ) -> tuple[Repo, IngestResult]:
         """Create a repo with this user and `others` as owners, and a branch of that name if any, in one transaction.
+
+        A `council` is how many of the owners remove any of them together.
 
         Its root branch has the init, and what adds the branch. Raises ServiceError `already_exists` if `is_unique` and a
         repo here has that name; nobody else can take the name meanwhile.
         """
-        writer = self._writer
-        epoch, body = make_founding(RepoSeed(secrets.token_bytes(32)), name, (writer.keys.user, *others))
+        writer, seed = self._writer, RepoSeed(secrets.token_bytes(32))
+        epoch, body = make_founding(seed, name, (writer.keys.user, *others), council)
         repo_id = epoch.repo_id
         # The init's own id is not known before it is encrypted.
         facts = BranchFacts(repo_id, NO_EPOCH, root_branch(repo_id), NO_EPOCH)

@@ -78,9 +78,12 @@ async def create_repo(
     *,
     is_unique: bool = False,
     others: Sequence[UserId] = (),
+    council: int | None = None,
 ) -> Repo:
     """Create a repo and announce it. Arguments and exceptions are those of `Author.create_repo`."""
-    create = partial(author.founding.create_repo, name, branch, is_unique=is_unique, others=others)
+    create = partial(
+        author.founding.create_repo, name, branch, is_unique=is_unique, others=others, council=council
+    )
     repo, ingested = await hub.write(create)
     hub.announce(ingested)
     return repo

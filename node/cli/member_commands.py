@@ -226,6 +226,9 @@ def _subject(one: "ProposalView") -> str:
 
 
 def _print_quorum(answer: "QuorumState") -> None:
+    if (council := answer["council"]) is not None:
+        founders = ", ".join(map(person, council["signer_names"], council["signers"]))
+        say_wrapped(f"{council['threshold']} founders together exclude any member, founders too: {founders}")
     if not answer["quorums"]:
         say_wrapped("no quorum is named: `ravel quorum set` names one")
     for one in answer["quorums"]:

@@ -34,7 +34,7 @@ from node.cli.wording import author, parse_duration, spoken_duration, time_of
 from node.observe.sentences import called, standing_sentence
 from node.runtime.errors import ServiceError
 from node.runtime.wording import counted, date_text
-from protocol.limits.formats import INVITATION_USE_COUNT_MAX
+from protocol.limits.formats import INVITATION_USE_COUNT_MAX, OWNER_COUNT_MAX
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client
@@ -69,9 +69,29 @@ class InvitedPermission(StrEnum):
 
 @repo.command("create")
 @prints(words.REPO_CREATED)
-def create(api: "Client", name: str) -> "RepoView":
-    """Create a repo, with a branch called main."""
-    return api.create_repo(name)
+def create(
+    api: "Client",
+    name: str,
+    founders: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--founder", help="The id of a user who owns it too, and joins by any link; repeat it for each."
+        ),
+    ] = None,
+    council: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            max=OWNER_COUNT_MAX,
+            help="How many founders together may exclude a founder: more than half.",
+        ),
+    ] = None,
+) -> "RepoView":
+    """Create a repo, with a branch called main.
+
+    Without a council nobody ever excludes a founder. Who founds and who signs cannot be changed later.
+    """
+    return api.create_repo(name, founders=founders or (), council=council)
 
 
 @repo.command("invite")

@@ -2,12 +2,13 @@
 
 from typing import Annotated, Final
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from node.contract.access import ADMIN_ALL, ADMIN_REPO, MANAGE_REPO, NODE, READ_LISTS, READ_REPO
 from node.contract.endpoint import LINK_ERRORS, WRITE_ERRORS, Endpoint, QueryParameter
 from node.contract.made import Makes
 from node.contract.values import IdText, NameRequest, Request, link_of
+from protocol.limits.formats import OWNER_COUNT_MAX
 from ravel.types.repos import (
     EpochList,
     FreshKey,
@@ -20,6 +21,24 @@ from ravel.types.repos import (
     TagList,
 )
 from ravel.types.values import Capability, Empty, RootCommit
+
+FounderId = Annotated[str, Meta(min_length=1, max_length=128, description="A user's whole id.")]
+
+
+class RepoRequest(NameRequest, frozen=True, kw_only=True):
+    """Names a repo that is created, and who founds it."""
+
+    founders: Annotated[
+        list[FounderId],
+        Meta(max_length=OWNER_COUNT_MAX - 1, description="Users who own it too. They join by any link."),
+    ] = field(default_factory=list)
+    council: Annotated[
+        Annotated[int, Meta(ge=2, le=OWNER_COUNT_MAX)] | None,
+        Meta(
+            description="How many founders together exclude or demote any member, founders too: more than half. "
+            "Null: nobody excludes a founder."
+        ),
+    ] = None
 
 
 class JoinRequest(Request, frozen=True):
@@ -77,7 +96,7 @@ CREATE_REPO: Final = Endpoint(
     stability="stable",
     scopes=ADMIN_ALL,
     summary="Create a repo with a branch `main`.",
-    request=NameRequest,
+    request=RepoRequest,
     answer=RepoView,
     errors=WRITE_ERRORS,
 )

@@ -26,7 +26,7 @@ from protocol.formats.body import (
 from protocol.formats.text import id_text
 from protocol.ids import CommitId, RepoId
 from protocol.limits.formats import ACK_COUNT_MAX
-from ravel.types.quorums import Proposal, ProposalSubject, ProposalView, QuorumState, QuorumView
+from ravel.types.quorums import CouncilView, Proposal, ProposalSubject, ProposalView, QuorumState, QuorumView
 from ravel.types.values import RootCommit
 from storage.commits.checkpoints import load_checkpoint_proposals
 from storage.commits.commits import load_facts
@@ -34,7 +34,16 @@ from storage.commits.heads import count_heads, load_heads
 from storage.repos.repos import Branch, Repo
 from verifier.membership import Membership
 from verifier.operations import Operation
-from verifier.quorums import find_demands, find_in_force
+from verifier.quorums import (
+    check_approval,
+    find_approving,
+    find_council,
+    find_council_signers,
+    find_covering,
+    find_demands,
+    find_in_force,
+)
+from verifier.refusal import CommitRefused
 
 _PROPOSALS_SHOWN_MAX: Final = 100
 
@@ -107,7 +116,7 @@ class Quorums(RepoActions):
     async def _propose(self, repo: Repo, body: Body) -> Proposal:
         written = await self._write_root(repo, body)
         proposal = await self._hub.run_blocking(self._find_proposal, repo, written["commit"])
-        if await self._hub.run_blocking(self._is_signer, repo):
+        if await self._hub.run_blocking(self._is_signer, repo, proposal):
             return await self._approve(repo, proposal.commit_id)
         return {"proposal": written["commit"], "repo": written["repo"], "checkpoint": None}
 
@@ -161,11 +170,16 @@ class Quorums(RepoActions):
                 "approve when `ravel peer list` says that it is in sync",
             )
 
-    def _is_signer(self, repo: Repo) -> bool:
+    def _is_signer(self, repo: Repo, proposal: Operation) -> bool:
         with self._hub.replica.membership_lock:
             membership = self._hub.replica.membership(repo.repo_id)
-            quorums = find_in_force(membership.operations, membership.now())
-        return any(isinstance(one.body, Quorum) and self._author.user in one.body.signers for one in quorums)
+            try:
+                check_approval(
+                    membership.operations, self._author.user, Approve(proposal.commit_id), membership.now()
+                )
+            except CommitRefused:
+                return False
+        return True
 
     def _may_make(self, repo: Repo, proposal: Operation) -> bool:
         with self._hub.replica.membership_lock:
@@ -186,6 +200,7 @@ class Quorums(RepoActions):
             quorums = find_in_force(membership.operations, membership.now())
             latest = membership.operations.proposals[-_PROPOSALS_SHOWN_MAX:]
             return {
+                "council": _council_view(replica.people, repo.repo_id, membership),
                 "quorums": [_quorum_view(replica.people, repo.repo_id, one) for one in quorums],
                 "proposals": [
                     _proposal_view(replica.people, repo.repo_id, membership, one, made)
@@ -195,10 +210,27 @@ class Quorums(RepoActions):
 
 
 def _count_missing(membership: Membership, proposal: Operation) -> int:
-    """Count the approvals of a proposal that the quorums in force still ask for."""
+    """Count the approvals of a proposal that the quorums in force still ask for, or else the council."""
     operations, now = membership.operations, membership.now()
+    council, body = find_council(operations), proposal.body
+    if isinstance(body, ProposeRemoval) and council is not None:
+        signers = find_council_signers(operations, now)
+        if body.user in signers or not find_covering(operations, now):
+            return council.council - len(find_approving(operations, proposal, now).intersection(signers))
     demands = find_demands(operations, now, proposal, find_in_force(operations, now))
     return max((demand.threshold - len(demand.approvals) for demand in demands), default=0)
+
+
+def _council_view(people: People, repo_id: RepoId, membership: Membership) -> CouncilView | None:
+    council = find_council(membership.operations)
+    if council is None:
+        return None
+    signers = find_council_signers(membership.operations, membership.now())
+    return {
+        "threshold": council.council,
+        "signers": [id_text(user) for user in signers],
+        "signer_names": [people.name(repo_id, user) for user in signers],
+    }
 
 
 def _quorum_view(people: People, repo_id: RepoId, one: Operation) -> QuorumView:

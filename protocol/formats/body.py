@@ -59,6 +59,12 @@ class RepoInit(Wire, frozen=True, tag="init2"):
     states: EpochStatement
 
 
+class CouncilInit(RepoInit, frozen=True, tag="init3"):
+    """A root branch's first commit that also states how many of its owners, together, are above each of them."""
+
+    council: Annotated[int, Meta(ge=2, le=OWNER_COUNT_MAX)]
+
+
 class BranchAdd(Wire, frozen=True, tag="branch-add2"):
     """A branch of the repo: its id, its name, and the first commit that it alone may have."""
 
@@ -265,6 +271,7 @@ class UnopenedBody(UnknownBody, frozen=True, tag="unopened-body"):
 
 Body = (
     RepoInit
+    | CouncilInit
     | BranchAdd
     | BranchLink
     | Invite

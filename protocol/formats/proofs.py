@@ -7,7 +7,7 @@ from msgspec import Meta
 from protocol.codec import Wire, encode
 from protocol.crypto import hashing, signing
 from protocol.crypto.keys import InvitationSeed, RepoSeed
-from protocol.formats.body import RepoInit
+from protocol.formats.body import CouncilInit, RepoInit
 from protocol.formats.content import Name, UnixMilliseconds
 from protocol.formats.devices import Device, DeviceEnd
 from protocol.formats.links import NewestPosts, Voucher
@@ -19,6 +19,10 @@ class _Certified(Wire, frozen=True):
     repo: RepoId
     name: Name
     owners: Annotated[tuple[UserId, ...], Meta(min_length=1, max_length=OWNER_COUNT_MAX)]
+
+
+class _CertifiedCouncil(_Certified, frozen=True):
+    council: int
 
 
 class _Admitted(Wire, frozen=True):
@@ -39,16 +43,28 @@ class _Paired(Wire, frozen=True):
     time: UnixMilliseconds
 
 
-def certify_repo(repo_seed: RepoSeed, name: str, owners: tuple[UserId, ...]) -> Signature:
-    """Return the repo key's one signature: over its own id, the name and the founding owners."""
+def certify_repo(
+    repo_seed: RepoSeed, name: str, owners: tuple[UserId, ...], council: int | None = None
+) -> Signature:
+    """Return the repo key's one signature: over its own id, the name, the founding owners and their council, if any."""
     repo_id, secret = signing.key_pair(repo_seed)
-    return signing.sign(secret, hashing.repo_digest(encode(_Certified(repo_id, name, owners))))
+    return signing.sign(secret, _certified_digest(repo_id, name, owners, council))
 
 
 def verify_certificate(repo_id: RepoId, body: RepoInit) -> None:
     """Raise BadSignature unless the repo's key certified this body."""
-    digest = hashing.repo_digest(encode(_Certified(repo_id, body.name, body.owners)))
+    council = body.council if isinstance(body, CouncilInit) else None
+    digest = _certified_digest(repo_id, body.name, body.owners, council)
     signing.verify_signature(repo_id, digest, body.certificate)
+
+
+def _certified_digest(repo_id: RepoId, name: str, owners: tuple[UserId, ...], council: int | None) -> Digest:
+    stated = (
+        _Certified(repo_id, name, owners)
+        if council is None
+        else _CertifiedCouncil(repo_id, name, owners, council)
+    )
+    return hashing.repo_digest(encode(stated))
 
 
 def prove_invitation(invitation_seed: InvitationSeed, repo_id: RepoId, user: UserId) -> Signature:

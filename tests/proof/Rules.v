@@ -3,7 +3,7 @@
     Written from that page and from nothing else; `num` is a commit's identity, causes have smaller ones. Everything is
     computed from the set of operations, by the questions as the rules state them. The fuel is a bound on how many
     questions lead from one to the last; Unique.v proves that more gives the same.
-    Left out: links, profiles, branches, devices, dates (an invitation is `late` or not), N2 to N4. *)
+    Left out: councils (Q4), links, profiles, branches, devices, dates (an invitation is `late` or not), N2 to N4. *)
 
 From Coq Require Import List Arith Bool.
 Import ListNotations.

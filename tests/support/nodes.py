@@ -1,6 +1,6 @@
 """Whole nodes in one process: real stores and real connections, over memory or loopback streams, work run inline."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from itertools import count
 from pathlib import Path
@@ -25,7 +25,7 @@ from protocol.formats.body import Invite, Permission
 from protocol.formats.content import Post
 from protocol.formats.links import InvitationLink, ReadCapability
 from protocol.formats.text import id_text
-from protocol.ids import CommitId, ObjectId
+from protocol.ids import CommitId, ObjectId, UserId
 from storage.commits.commits import count_commits, digest_timeline, load_timeline
 from storage.commits.heads import load_heads
 from storage.repos.epochs import Epoch
@@ -61,9 +61,11 @@ class Node:
         """What its clock shows, in unix milliseconds; it shows the next one then."""
         return next(self._clock)
 
-    def create_repo(self, name: str = "repo") -> tuple[Repo, Branch]:
+    def create_repo(
+        self, name: str = "repo", others: Sequence[UserId] = (), council: int | None = None
+    ) -> tuple[Repo, Branch]:
         """A repo with a branch called main."""
-        repo, ingested = self.author.founding.create_repo(name)
+        repo, ingested = self.author.founding.create_repo(name, others=others, council=council)
         self.hub.announce(ingested)
         branch, ingested = self.author.founding.create_branch(repo, "main")
         self.hub.announce(ingested)

@@ -17,6 +17,7 @@ from protocol.formats.body import (
     BranchRoot,
     Carried,
     Checkpoint,
+    CouncilInit,
     FeedEnd,
     Grant,
     Hide,
@@ -84,7 +85,8 @@ def bodies() -> list[JsonObject]:
     made = _of_the_core() | _of_profiles() | _of_people()
     sealed = {"member_seed": MEMBER_SEED.hex(), "author": USER.hex(), "epoch_key": EPOCH_KEY.hex()}
     return [
-        {"kind": kind, "encoded": encode_body(body).hex()} | (sealed if kind in SEALED_TO_MEMBER else {})
+        {"kind": kind.rstrip("0123456789"), "encoded": encode_body(body).hex()}
+        | (sealed if kind in SEALED_TO_MEMBER else {})
         for kind, body in made.items()
     ]
 
@@ -126,8 +128,14 @@ def _of_the_core() -> dict[str, Body]:
     }
 
 
+def _founded_by_two() -> CouncilInit:
+    owners = (USER, MEMBER)
+    return CouncilInit("demo", owners, certify_repo(REPO_SEED, "demo", owners, 2), STATEMENT, 2)
+
+
 def _of_profiles() -> dict[str, Body]:
     return {
+        "init3": _founded_by_two(),
         "branch-edit": BranchEdit(BRANCH_ID, None, True),  # as it stands in the encoding
         "tag": Tag("1.0", BRANCH_ID, EPOCH),
         "hide": Hide(BRANCH_ID, (EPOCH, as_commit_id(BRANCH_ID)), hides=True),

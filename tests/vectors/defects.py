@@ -178,6 +178,10 @@ def _bodies() -> Iterator[JsonObject]:
     )
     yield refuse("too_many_signers", "bad_shape", ["quorum1", [ID] * (QUORUM_SIGNER_COUNT_MAX + 1), 1, True])
     yield refuse("threshold_of_nobody", "bad_shape", ["quorum1", [ID], 0, True])
+    founded = ["init3", "n", [ID, OTHER], signature, states]
+    yield refuse("council_of_one", "bad_shape", [*founded, 1])
+    yield refuse("too_large_council", "bad_shape", [*founded, OWNER_COUNT_MAX + 1])
+    yield refuse("council_of_nobody", "bad_shape", founded)
     yield refuse("empty_name", "bad_shape", ["init2", "", [ID], signature, states])
     yield refuse("long_name", "bad_shape", ["init2", "n" * (NAME_SIZE_MAX + 1), [ID], signature, states])
     yield refuse("reference_of_one", "bad_shape", ["branch-add2", ID, "n", reference[:1]])

@@ -44,8 +44,10 @@ SEALED_KEY = 24 + 16 + 64
 STATES = (ID, ID, 24 + 16 + 32)
 BRANCH_MARK = 8
 LEFT = {range(1, 6), None}
+FOUNDING: Shapes = {"name": str, "owners": [ID], "certificate": SIGNATURE, "states": STATES}
 BODIES: dict[str, Shapes] = {
-    "init2": {"name": str, "owners": [ID], "certificate": SIGNATURE, "states": STATES},
+    "init2": FOUNDING,
+    "init3": {**FOUNDING, "council": range(2, 65)},
     "branch-add2": {"branch": ID, "name": str, "root": REFERENCE},
     "branch-link1": {"branch": ID},
     "invite1": {"invitation_key": ID, "permission": range(1, 6), "uses": NUMBER, "expires_at": NUMBER},

@@ -115,8 +115,9 @@ def remake_bodies(vectors: Vector) -> Vector:
     repo = bytes.fromhex(load("derivations.json")["repo_id"])
     user = bytes.fromhex(load("commits.json")["author"])
     init, key = fields["init2"], fields["invite1"]["invitation_key"]
-    signed = [repo, init["name"], init["owners"]]
-    reader.check_signature(repo, "repo certificate signature v1", signed, init["certificate"])
+    for one, council in ((init, []), (fields["init3"], [fields["init3"]["council"]])):
+        signed = [repo, one["name"], one["owners"], *council]
+        reader.check_signature(repo, "repo certificate signature v1", signed, one["certificate"])
     reader.check_signature(key, "invitation proof signature v1", [repo, user], fields["join1"]["proof"])
     statement, end, handed = fields["device1"], fields["device-end1"], fields["hand-on2"]
     pair = [repo, statement["person"], statement["device"]]

@@ -19,14 +19,16 @@ dict_value = text(0, 256 * 1024)
 update = raw(1, 384 * 1024)
 imported_time = number(-MOST, MOST)
 
+founding = (
+    ("name", name),
+    ("owners", listed(identity, 1, 64)),
+    ("certificate", raw(64)),
+    ("states", states),
+)
 # Fields and their shapes by tag.
 SHAPES = {
-    "init2": (
-        ("name", name),
-        ("owners", listed(identity, 1, 64)),
-        ("certificate", raw(64)),
-        ("states", states),
-    ),
+    "init2": founding,
+    "init3": (*founding, ("council", number(2, 64))),
     "branch-add2": (("branch", identity), ("name", name), ("root", reference)),
     "branch-link1": (("branch", identity),),
     "invite1": (

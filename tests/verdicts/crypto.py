@@ -264,9 +264,9 @@ def branch_mark(key, branch):
 # Digests that are signed.
 
 
-def repo_digest(repo, name, owners):
-    """What the repo's key signs to certify the init."""
-    return derive("repo certificate signature v1", encode([repo, name, owners]))
+def repo_digest(repo, name, owners, *council):
+    """What the repo's key signs to certify the init, and the council that it states, if any."""
+    return derive("repo certificate signature v1", encode([repo, name, owners, *council]))
 
 
 def publication_digest(topic, hidden, ids):

@@ -11,6 +11,7 @@ from .rules import (
     READ,
     WRITE,
     View,
+    council,
     covering,
     credentials,
     enough,
@@ -97,11 +98,12 @@ class Deeds(World):
         if level == READ:
             return [*found, (1, self.leave), (1, self.offer), (2, self.approve), (1, self.come_in)]
         proposals = bool(view.all("propose-removal1") or view.all("propose-checkpoint1"))
+        asks = in_force(view) or council(view)
         found += [
             (16 if self.branches else 0, self.post),
             (20 if proposals else 0, self.approve),
             (1, self.leave),
-            (12 if in_force(view) and not proposals else 3 if in_force(view) else 0.3, self.propose),
+            (12 if asks and not proposals else 3 if asks else 0.3, self.propose),
             (16 if proposals else 0, self.act_on_proposals),
             (0.5, self.offer),
             (1, self.say),
@@ -385,10 +387,12 @@ class Deeds(World):
 
     def propose(self, user, view, level):
         """Propose a removal or a checkpoint, where a quorum is in force."""
-        if not in_force(view) and self.chance.random() < 0.9:
+        if not in_force(view) and not council(view) and self.chance.random() < 0.9:
             return
         epoch = self.ready(user, view)
-        others = [one for one in sorted(members(view)) if one != self.id("ann")]
+        others = [one for one in sorted(members(view)) if council(view) or one != self.id("ann")]
+        if council(view) and self.chance.random() < 0.6:
+            others = sorted(council(view)[1]) or others
         known = [one for one in self.branches if one in self.seen[user]]
         if epoch and known and self.chance.random() < 0.4:
             branch = self.chance.choice(known)
@@ -399,12 +403,13 @@ class Deeds(World):
     def approve(self, user, view, level):
         """Approve of what was proposed."""
         me = self.id(user)
-        if not any(me in quorum.body.signers for quorum in in_force(view)):
+        signs = any(me in quorum.body.signers for quorum in in_force(view))
+        if not signs and me not in (council(view) or (0, ()))[1]:
             return
         done = {op.body.proposal for op in view.all("approve1") if op.author == me}
         open_ones = [
             op
-            for op in (*view.all("propose-removal1"), *view.all("propose-checkpoint1"))
+            for op in (*view.all("propose-removal1"), *(view.all("propose-checkpoint1") if signs else ()))
             if op.id not in done
         ]
         epoch = (self.ready(user, view) if level >= WRITE else written_in(view)) if open_ones else None
@@ -415,8 +420,28 @@ class Deeds(World):
         if acks and one in self.graph.closure(acks):
             self.write(user, ["approve1", one], epoch=epoch, acks=acks)
 
+    def act_for_council(self, user, view):
+        """Do what the council approved of; return whether there was anything."""
+        number, signers = council(view) or (1, set())
+        for proposal in view.all("propose-removal1"):
+            removed = proposal.body.user
+            authors = {op.author for op in view.all("approve1") if op.body.proposal == proposal.id}
+            if (
+                len(authors & signers) >= number
+                and removed != self.id(user)
+                and permission(view, removed)
+                and not used_up(view, proposal)
+            ):
+                epoch = self.ready(user, view)
+                if epoch:
+                    self.write(user, ["remove1", removed, None, self.ends(user, removed)], epoch=epoch)
+                return True
+        return False
+
     def act_on_proposals(self, user, view, level):
         """Do what enough signers approved of."""
+        if self.act_for_council(user, view):
+            return
         for proposal in view.all("propose-removal1"):
             removed = proposal.body.user
             right = next(((quorum.id, OWNER) for quorum in covering(view)), None)

@@ -4,7 +4,18 @@ An epoch is known by the id of its init.
 """
 
 from .crypto import ZEROS
-from .rules import WRITE, concurrent, counts, invited, is_leave, leaves, members, permission, remembered
+from .rules import (
+    WRITE,
+    concurrent,
+    counts,
+    foundings,
+    invited,
+    is_leave,
+    leaves,
+    members,
+    permission,
+    remembered,
+)
 
 MOST_BOXES = 8192
 LATEST = 64
@@ -12,7 +23,7 @@ LATEST = 64
 
 def epochs(view):
     """The inits of a set, the repo's included."""
-    return [*view.all("init2"), *view.all("epoch-init3")]
+    return [*foundings(view), *view.all("epoch-init3")]
 
 
 @remembered

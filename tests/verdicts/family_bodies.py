@@ -15,6 +15,7 @@ FLOAT = Raw(b"\xca\x3f\x80\x00\x00")
 # A well-formed body of each kind, and whether its place is the root branch.
 EXAMPLES = {
     "init2": (True, ["a repo", [ID], bytes(64), STATES]),
+    "init3": (True, ["a repo", [ID], bytes(64), STATES, 2]),
     "branch-add2": (True, [ID, "name", REF]),
     "branch-link1": (True, [ID]),
     "invite1": (True, [ID, 2, 1, FOREVER]),

@@ -12,6 +12,7 @@ from . import (  # noqa: F401  # importing a family registers its cases
     family_checkpoints,
     family_claims,
     family_commits,
+    family_council,
     family_due,
     family_epochs,
     family_keys,

@@ -6,11 +6,11 @@ from . import bodies, crypto
 from .codec import Refused
 from .crypto import ZEROS
 from .formats import Commit, Publication, hide, topic_of
-from .rules import Graph
+from .rules import FOUNDINGS, Graph
 from .verdicts import Ledger
 
 OWN, WRITERS = "own", "writers"
-GIVERS = ("init2", "epoch-init3", "epoch-open1", "epoch-hand1")
+GIVERS = (*FOUNDINGS, "epoch-init3", "epoch-open1", "epoch-hand1")
 
 
 class Opener:
@@ -224,7 +224,7 @@ class Node:
         elif body.tag == "epoch-hand1":
             boxes = [box for user, box, _ in body.boxes if user == self.opener.user]
             held = [(body.epoch, key) for key in self.unboxed(body.mark, boxes)]
-        elif body.tag == "init2":
+        elif body.tag in FOUNDINGS:
             self.marks[commit.id] = body.states[0]
         else:
             mark = self.marks[commit.id] = body.states[0]

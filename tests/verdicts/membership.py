@@ -4,10 +4,13 @@ from . import crypto
 from .epochs import boxed, due, epochs, opens, prekey
 from .rules import (
     ADMIN,
+    FOUNDINGS,
     MANAGE,
     OWNER,
     READ,
     WRITE,
+    by_council,
+    council,
     counts,
     covering,
     credentials,
@@ -62,9 +65,12 @@ def init(graph, before, commit, keys):
     body = commit.body
     if commit.acks or commit.author not in body.owners:
         codes.add("not_permitted")
-    certified = crypto.verify(
-        graph.repo, crypto.repo_digest(graph.repo, body.name, body.owners), body.certificate
-    )
+    stated = [body.council] if body.tag == "init3" else []
+    digest = crypto.repo_digest(graph.repo, body.name, body.owners, *stated)
+    certified = crypto.verify(graph.repo, digest, body.certificate)
+    number = len(set(body.owners))
+    if any(2 * council <= number or council > number for council in stated):
+        codes.add("bad_quorum")
     if not certified or not all(map(crypto.is_public_key, body.owners)):
         codes.add("bad_certificate")
     key = keys[commit.id]
@@ -169,6 +175,8 @@ def remove(graph, before, commit, keys):
             codes.add("unknown_author")
         return codes
     codes |= write(graph, before, commit, keys)
+    if by_council(graph, commit.id):
+        return codes
     rights = [
         right
         for right in sufficing(before, commit.id)
@@ -185,6 +193,8 @@ def remove(graph, before, commit, keys):
         and "unknown_author" not in codes
     ):
         codes.add("not_permitted")
+    if "not_permitted" in codes and council(before):
+        codes.add("needs_quorum")
     return codes
 
 
@@ -220,7 +230,7 @@ def right_init(graph, before, commit, key):
     pairs = crypto.sealed_keys(key, graph.repo, mark, commit.keys)
     if topic is None or len(topic) != 32 or pairs is None:
         return False
-    earlier = {op.id: op for op in (*before.all("init2"), *before.all("epoch-init3"))}
+    earlier = {op.id: op for op in epochs(before)}
     for epoch, secret in pairs:
         if epoch not in earlier or crypto.mark_of(secret, graph.repo) != earlier[epoch].body.states[0]:
             return False
@@ -251,7 +261,7 @@ def handing(graph, before, commit, keys):
 
 def is_init(commit):
     """Whether an operation starts an epoch."""
-    return commit.body.tag in ("init2", "epoch-init3")
+    return commit.body.tag in (*FOUNDINGS, "epoch-init3")
 
 
 def opening(graph, before, commit, keys):
@@ -298,12 +308,13 @@ def approve(graph, before, commit, keys):
     """M14 of approvals."""
     codes = read(graph, before, commit, keys)
     proposal = commit.body.proposal
-    if proposal not in before.ops or graph.commits[proposal].body.tag not in (
-        "propose-removal1",
-        "propose-checkpoint1",
-    ):
+    tag = graph.commits[proposal].body.tag if proposal in before.ops else None
+    if tag not in ("propose-removal1", "propose-checkpoint1"):
         codes.add("unknown_proposal")
-    if not any(commit.author in op.body.signers for op in in_force(before)):
+    signing = [op.body.signers for op in in_force(before)]
+    if tag == "propose-removal1" and council(before):
+        signing.append(council(before)[1])
+    if not any(commit.author in signers for signers in signing):
         codes.add("not_permitted")
     return codes
 
@@ -336,6 +347,7 @@ def stating(graph, before, commit, keys):
 
 ROOT = {
     "init2": init,
+    "init3": init,
     "branch-add2": branch_add,
     "branch-edit1": manage,
     "tag1": manage,
@@ -371,5 +383,5 @@ def is_closed(graph, commit):
             asked = commit.body.epoch
     if asked not in view.ops:
         return True
-    started = {op.id for op in (*before.all("init2"), *before.all("epoch-init3"))}
+    started = {op.id for op in epochs(before)}
     return not started <= opens(view, asked)

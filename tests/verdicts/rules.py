@@ -5,7 +5,8 @@ pair of a credential (the id of an operation) and one permission. Each question 
 it; answers are remembered for each view, since the page asks the same ones again and again.
 """
 
-NONE, READ, WRITE, MANAGE, ADMIN, OWNER = range(6)
+NONE, READ, WRITE, MANAGE, ADMIN, OWNER, COUNCIL = range(7)
+FOUNDINGS = ("init2", "init3")
 NAMES = {READ: "read", WRITE: "write", MANAGE: "manage", ADMIN: "admin", OWNER: "owner"}
 
 
@@ -146,7 +147,7 @@ NEEDS = {
 def needs(graph, commit):
     """What an operation needs: the permission that M names for it; 0 where it needs nothing."""
     tag = commit.body.tag
-    if tag in ("init2", "join1") or is_leave(commit) or is_withdrawal(graph, commit):
+    if tag in (*FOUNDINGS, "join1") or is_leave(commit) or is_withdrawal(graph, commit):
         return NONE
     if tag == "remove1" or tag == "answer1":
         return ADMIN
@@ -159,10 +160,15 @@ def needs(graph, commit):
     return NEEDS.get(tag, WRITE)
 
 
+def foundings(view):
+    """The repo's init, if it is in a set."""
+    return [op for tag in FOUNDINGS for op in view.all(tag)]
+
+
 @remembered
 def credentials(view, user):
     """The credentials that give this user permissions, each with the highest that it gives."""
-    found = [(op.id, OWNER) for op in view.all("init2") if user in op.body.owners]
+    found = [(op.id, OWNER) for op in foundings(view) if user in op.body.owners]
     found += [(op.id, op.body.permission) for op in view.all("grant2") if op.body.user == user]
     found += [(op.id, invited(view.graph, op)) for op in view.all("join1") if op.author == user]
     return found
@@ -226,15 +232,44 @@ def rests_on(graph, removal, right):
 
 def _rests_on(graph, removal, right):
     before = graph.before(removal)
-    body = graph.commits[removal].body
     quorums = covering(before)
-    for proposal in before.all("propose-removal1"):
-        if proposal.body.user != body.user or proposal.body.keeps != body.keeps or used_up(before, proposal):
-            continue
+    for proposal in proposals_of(before, graph.commits[removal].body):
         approvals = first_approvals(before, proposal, right)
         if enough(quorums, approvals):
             return approvals
     return None
+
+
+def proposals_of(view, removal):
+    """The proposals of just this removal that are not used up, in canonical order."""
+    asked = (removal.user, removal.keeps)
+    return [
+        op
+        for op in view.all("propose-removal1")
+        if (op.body.user, op.body.keeps) == asked and not used_up(view, op)
+    ]
+
+
+@remembered
+def council(view):
+    """Q4: how many sign for the council, and who may after a set; None where the init states no council."""
+    for op in view.all("init3"):
+        return op.body.council, {user for user in op.body.owners if holds(view, user, (op.id, OWNER))}
+    return None
+
+
+def by_council(graph, removal):
+    """Q4: whether a removal of another is the council's, by its own past."""
+    key = ("by council", removal)
+    if key not in graph.answers:
+        before = graph.before(removal)
+        number, signers = council(before) or (1, set())
+        graph.answers[key] = any(
+            len(signers & {op.author for op in before.all("approve1") if op.body.proposal == proposal.id})
+            >= number
+            for proposal in proposals_of(before, graph.commits[removal].body)
+        )
+    return graph.answers[key]
 
 
 def approved(view, removal, right):
@@ -253,6 +288,8 @@ def sufficing(view, op):
     """The rights that suffice for an operation."""
     graph = view.graph
     commit = graph.commits[op]
+    if is_removal(commit) and not is_leave(commit) and by_council(graph, op):
+        return [(graph.init, COUNCIL)]
     need = needs(graph, commit)
     past = graph.past[op]
     rights = [
@@ -271,6 +308,8 @@ def held_by(view, op, right):
     """R2, R6: whether an operation is held by a right that suffices for it."""
     graph = view.graph
     commit = graph.commits[op]
+    if right[1] == COUNCIL:
+        return True
     if graph.commits[right[0]].body.tag == "quorum1":
         if not counts(view, right[0]):  # no removal takes a quorum's right
             return False
@@ -368,7 +407,7 @@ def _permission(view, user):
 def members(view):
     """All members after the set, with their permissions."""
     users = {op.body.user for op in view.all("grant2")} | {op.author for op in view.all("join1")}
-    for op in view.all("init2"):
+    for op in foundings(view):
         users.update(op.body.owners)
     found = {user: permission(view, user) for user in users}
     return {user: level for user, level in found.items() if level}

@@ -51,7 +51,7 @@ class Story:
     trusting = False  # whether the ledger takes commits as they were made, without reading them again
     shares = False  # whether its repo, epochs and invitations have the keys of other stories of its cast
 
-    def __init__(self, name, rules=(), founders=("ann",), found=True, seed=None):
+    def __init__(self, name, rules=(), founders=("ann",), found=True, seed=None, council=None):
         self.name = name
         self.rules = list(rules)
         self.material = (seed or name).encode()
@@ -73,7 +73,7 @@ class Story:
         self.ledger = None
         self.founders = [self.user(founder) for founder in founders]
         if found:
-            self.found()
+            self.found(council=council)
 
     def secret(self, size=32):
         """The next secret of the story."""
@@ -122,13 +122,18 @@ class Story:
         expect="accepted",
         states=None,
         body=None,
+        council=None,
         **twist,
     ):
-        """Write the repo's init."""
+        """Write the repo's init, with a council of so many or without."""
         owners = owners or [founder.id for founder in self.founders]
         epoch = self.now = self.new_epoch()
-        certificate = certificate or crypto.sign(self.repo_seed, crypto.repo_digest(self.repo, title, owners))
-        body = body or ["init2", title, owners, certificate, states or self.states(epoch)]
+        stated = [] if council is None else [council]
+        certificate = certificate or crypto.sign(
+            self.repo_seed, crypto.repo_digest(self.repo, title, owners, *stated)
+        )
+        tag = "init3" if stated else "init2"
+        body = body or [tag, title, owners, certificate, states or self.states(epoch), *stated]
         self.graph = Graph(self.repo, None)
         self.ledger = Ledger(self.graph, lambda one: self.epochs[one].key if one in self.epochs else None)
         return self.commit(

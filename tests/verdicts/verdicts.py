@@ -145,7 +145,7 @@ class Ledger:
         """V2 of first commits, and E3."""
         if not root and not commit.acks and commit.id not in self.added_branches:
             return True
-        # A second `init2` starts nothing: it waits for no key, and M1 rejects it.
+        # A second founding starts nothing: it waits for no key, and M1 rejects it.
         if root and (commit.body.tag == "epoch-init3" or commit.id == self.graph.init):
             key = self.key_of(commit.id)
             states = getattr(commit.body, "states", None)

@@ -17,7 +17,8 @@ class World(Story):
     def __init__(self, name, seed, shares):
         self.shares = shares
         self.chance = random.Random(seed)
-        founders = NAMES[: 1 if self.chance.random() < 0.8 else 2]
+        number = self.chance.choice([1] * 7 + [2] + [3] * 2)
+        founders, council = NAMES[:number], 2 if number == 3 else None
         self.seen = {}
         self.hold = {}
         self.secret_of = {}
@@ -28,7 +29,7 @@ class World(Story):
         self.size = round(self.chance.triangular(5, 30, 27))
         self.groups = None
         self.mood = self.chance.choice(["plain"] * 6 + ["quorum"] * 2 + ["links"] * 2)
-        super().__init__(name, ["random"], founders, seed=f"random history {seed}")
+        super().__init__(name, ["random"], founders, seed=f"random history {seed}", council=council)
         founding = self.graph.init
         for user in founders:
             self.come(user, founding)

@@ -384,6 +384,7 @@ export const text = {
 
   // Approvals
   quorumAbout: "Ein Quorum ist eine Gruppe von Unterzeichnern. Ein Fixpunkt legt die Reihenfolge davor fest, sobald genug von ihnen zustimmen.",
+  council: (threshold) => `${threshold} Gründer gemeinsam schließen jeden aus, auch Gründer:`,
   noQuorum: "Hier muss niemand zustimmen.",
   quorum: (threshold, signers, removals) => `${threshold} von ${many(signers, "Unterzeichner", "Unterzeichnern")} stimmen Fixpunkten${removals ? " und Ausschlüssen" : ""} zu.`,
   proposeCheckpoint: (branch) => `Einen Fixpunkt von ${branch} vorschlagen`,

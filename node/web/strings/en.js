@@ -382,6 +382,7 @@ export const text = {
 
   // Approvals
   quorumAbout: "A quorum is a group of signers. A checkpoint fixes the order before it once enough of them approve.",
+  council: (threshold) => `${threshold} founders together exclude anybody, founders too:`,
   noQuorum: "Nobody has to approve anything here.",
   quorum: (threshold, signers, removals) => `${threshold} of ${many(signers, "signer")} approve checkpoints${removals ? " and removals" : ""}.`,
   proposeCheckpoint: (branch) => `Propose a checkpoint of ${branch}`,

@@ -11,10 +11,12 @@ export function Quorum({ repo, branch }) {
   const loaded = useLoaded(() => api.showQuorum({ repo: repo.repo }), [repo.repo]);
   const again = loaded.again;
   return html`<p>${text.quorumAbout}</p>
-    <${Loaded} of=${loaded}>${({ quorums, proposals }) => html`
-      ${!quorums.length && html`<${Empty}><p>${text.noQuorum}</p><//>`}
+    <${Loaded} of=${loaded}>${({ council, quorums, proposals }) => html`
+      ${council && html`<p id="council">${text.council(council.threshold)}
+        <span class="facts">${namesOf(council)}</span></p>`}
+      ${!council && !quorums.length && html`<${Empty}><p>${text.noQuorum}</p><//>`}
       <ul class="plain">${quorums.map((one) => html`<li key=${one.quorum}>${text.quorum(one.threshold, one.signers.length, one.removals)}
-        <p class="facts">${one.signer_names.map((name, index) => name || short(one.signers[index])).join(", ")}</p></li>`)}</ul>
+        <p class="facts">${namesOf(one)}</p></li>`)}</ul>
       ${quorums.length > 0 && branch && may(repo, "write") && html`<${Action} id="propose" act=${async () => {
         await api.proposeCheckpoint({ branch: branch.branch });
         await again();
@@ -36,6 +38,10 @@ export function Quorum({ repo, branch }) {
           <input type="checkbox" name="signer" value=${one.user} /> <bdi>${one.name || short(one.user)}</bdi></label>`)}</fieldset>
         <label>${text.threshold} <input name="threshold" type="number" min="1" max="64" defaultValue="1" required /></label>
         <label class="check"><input type="checkbox" name="removals" /> ${text.removalsToo}</label><//></details>`}`;
+}
+
+function namesOf({ signers, signer_names: names }) {
+  return names.map((name, index) => name || short(signers[index])).join(", ");
 }
 
 function Proposal({ repo, one, again }) {

@@ -2,10 +2,10 @@
 //
 // An operation has `publishedIn` (the epoch that its commit names, null of the repo's init) and `byWriter`. An accepted
 // init has `mark`, `gives` (epochs whose keys it gives) and `sealedFor` (the members after its past).
-import { WRITE, isConcurrent, isRemovalOfAnother, leaves } from './membership.mjs';
+import { WRITE, isConcurrent, isFounding, isRemovalOfAnother, leaves } from './membership.mjs';
 
 export const MAX_BOXES = 8192;
-export const isInit = (op) => op.kind === 'init2' || op.kind === 'epoch-init3';
+export const isInit = (op) => isFounding(op) || op.kind === 'epoch-init3';
 
 /** The union of what a function says of each item. */
 const union = (items, f) => new Set(items.flatMap((item) => [...f(item)]));
@@ -113,10 +113,10 @@ export class Epochs {
 }
 
 /** The members, with permissions, for whom an init has boxes: of too many the first by id. The repo's init has none. */
-const boxed = (init) => (init.kind === 'init2' ? [] : init.sealedFor.slice(0, MAX_BOXES));
+const boxed = (init) => (isFounding(init) ? [] : init.sealedFor.slice(0, MAX_BOXES));
 
 /** The members for whom an init has writers' boxes. */
-const boxedWriters = (init) => (init.kind === 'init2' ? [] : writersOf(init.sealedFor).slice(0, MAX_BOXES));
+const boxedWriters = (init) => (isFounding(init) ? [] : writersOf(init.sealedFor).slice(0, MAX_BOXES));
 
 export const writersOf = (members) => members.filter(([, permission]) => permission >= WRITE);
 

@@ -85,7 +85,10 @@ export function unbox(seed, user, mark, box) {
 export const commitKeyPad = (readKey, topic, commit) => keyedHash(readKey, Buffer.concat([topic, commit]));
 export const commitDigest = (acks, rank, mark, links, content) =>
   derive('commit signature v1', encode([acks, rank, mark, links, content]));
-export const repoDigest = (repo, name, owners) => derive('repo certificate signature v1', encode([repo, name, owners]));
+/** Of an init; a council, if it states one, stands at the end. */
+export const repoDigest = (repo, name, owners, council = []) => derive(
+  'repo certificate signature v1', encode([repo, name, owners, ...council]),
+);
 export const publicationDigest = (topic, hiddenKey, blockIds) =>
   derive('publication signature v1', encode([topic, hiddenKey, blockIds]));
 export const invitationDigest = (repo, user) => derive('invitation proof signature v1', encode([repo, user]));

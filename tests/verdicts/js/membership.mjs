@@ -9,12 +9,16 @@ export const MANAGE = 3;
 export const ADMIN = 4;
 export const OWNER = 5;
 export const PERMISSIONS = [null, 'read', 'write', 'manage', 'admin', 'owner'];
+/** The right of the council (Q4), higher than any permission. */
+const COUNCIL = 6;
 
 /** Canonical order in the root branch: there are no checkpoints, so rank, then id. */
 export const inOrder = (a, b) => a.rank - b.rank || (a.id < b.id ? -1 : 1);
 export const isConcurrent = (a, b) => a !== b && !a.past.has(b.id) && !b.past.has(a.id);
 export const isLeave = (op) => op.kind === 'remove1' && op.user === op.author;
 export const isRemovalOfAnother = (op) => op.kind === 'remove1' && op.user !== op.author;
+/** Whether this is a repo's init, with a council or without. */
+export const isFounding = (op) => op.kind === 'init2' || op.kind === 'init3';
 /** What a removal leaves, as a number. */
 export const leaves = (removal) => removal.keeps ?? 0;
 
@@ -50,7 +54,7 @@ export class View {
     return this.once(`credentials ${user}`, () => {
       const found = [];
       for (const op of this.operations) {
-        if (op.kind === 'init2' && op.owners.includes(user)) found.push([op, OWNER]);
+        if (isFounding(op) && op.owners.includes(user)) found.push([op, OWNER]);
         if (op.kind === 'grant2' && op.user === user) found.push([op, op.permission]);
         if (op.kind === 'join1' && op.author === user) found.push([op, this.all.get(op.invitation).permission]);
       }
@@ -72,6 +76,8 @@ export class View {
 
   /** The rights that suffice for an operation (Words). */
   sufficing(op) {
+    const council = isRemovalOfAnother(op) ? this.pastOf(op).councilRight(op) : null;
+    if (council) return [council];
     const found = this.rights(op.author, op.past, op.need);
     if (isRemovalOfAnother(op)) {
       for (const quorum of this.pastOf(op).coveringQuorums()) {
@@ -130,7 +136,7 @@ export class View {
 
   /** Whether a removal of another member is held by a right that suffices for it (R2, R6). */
   isHeldBy(removal, right) {
-    return this.once(`held ${removal.id} ${limitName(right)}`, () => {
+    return right.permission === COUNCIL || this.once(`held ${removal.id} ${limitName(right)}`, () => {
       const has = right.quorum ? this.counts(right.credential) : this.holds(removal.author, right, removal);
       return has && this.isApproved(removal, right);
     });
@@ -182,14 +188,38 @@ export class View {
    */
   restsOn(removal, right) {
     return this.once(`rests ${removal.id} ${limitName(right)}`, () => {
-      const usedUp = (proposal) => this.operations.some((op) => isRemovalOfAnother(op) && op.user === removal.user
-        && op.past.has(proposal.id));
-      for (const proposal of this.of('propose-removal1').sort(inOrder)) {
-        if (proposal.user !== removal.user || proposal.keeps !== removal.keeps || usedUp(proposal)) continue;
+      for (const proposal of this.proposalsOf(removal)) {
         const approvals = this.approvals(proposal.id, right);
         if (this.satisfied(this.coveringQuorums(), approvals)) return approvals;
       }
       return null;
+    });
+  }
+
+  /** The proposals of just this removal that are not used up (Q3), in canonical order. */
+  proposalsOf(removal) {
+    const usedUp = (proposal) => this.operations.some((op) => isRemovalOfAnother(op) && op.user === removal.user
+      && op.past.has(proposal.id));
+    return this.of('propose-removal1').sort(inOrder).filter((proposal) => proposal.user === removal.user
+      && proposal.keeps === removal.keeps && !usedUp(proposal));
+  }
+
+  /** Q4: who signs for the council after this set: founders who still are owners by the founding. */
+  councilSigners() {
+    return this.once('council', () => this.of('init3').flatMap((init) => init.owners.filter((owner) =>
+      this.heldRights(owner).some((right) => right.credential === init && right.permission === OWNER))));
+  }
+
+  /** Q4: the council's right to a removal, where this is its past and enough have signed; else null. */
+  councilRight(removal) {
+    return this.once(`council's ${removal.id}`, () => {
+      const [init] = this.of('init3');
+      const signers = this.councilSigners();
+      const isAsked = init && this.proposalsOf(removal).some((proposal) => {
+        const authors = this.of('approve1').filter((op) => op.proposal === proposal.id).map((op) => op.author);
+        return new Set(authors.filter((author) => signers.includes(author))).size >= init.council;
+      });
+      return isAsked ? { credential: init, permission: COUNCIL, quorum: false } : null;
     });
   }
 
@@ -210,7 +240,7 @@ export class View {
     return this.once('members', () => {
       const users = new Set();
       for (const op of this.operations) {
-        if (op.kind === 'init2') op.owners.forEach((owner) => users.add(owner));
+        if (isFounding(op)) op.owners.forEach((owner) => users.add(owner));
         if (op.kind === 'grant2') users.add(op.user);
         if (op.kind === 'join1') users.add(op.author);
       }

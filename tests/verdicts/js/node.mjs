@@ -5,7 +5,7 @@ import {
   commitDigest, commitKeyPad, epochKeys, hash, keyedHash, publicationDigest, unbox, xor,
 } from './keys.mjs';
 import { edPublic, verify } from './curve.mjs';
-import { PERMISSIONS, View, isRemovalOfAnother } from './membership.mjs';
+import { PERMISSIONS, View, isFounding as isFoundingBody, isRemovalOfAnother } from './membership.mjs';
 import { Refused } from './msgpack.mjs';
 import {
   checkContent, checkFounding, checkOperation, isStillApproved, leastOfContent, needOf, opensItsPast,
@@ -94,7 +94,7 @@ class Node {
   initOf(epoch) {
     const commit = this.commits.get(epoch);
     if (!commit?.isSigned || !commit.isRoot || !isInit(commit.body)) return null;
-    return (commit.body.kind === 'init2') === (epoch === this.initId) ? commit : null;
+    return isFoundingBody(commit.body) === (epoch === this.initId) ? commit : null;
   }
 
   /** The keys of an epoch that count, or are claims yet. */
@@ -395,7 +395,7 @@ class Node {
     };
     const view = new View(this.operations, commit.past);
     op.pastView = view;
-    const starts = isFounding ? body.kind === 'init2' : body.kind === 'epoch-init3';
+    const starts = isFounding ? isFoundingBody(body) : body.kind === 'epoch-init3';
     const keysOfInit = starts ? this.keysOfInit(commit) : null;
     if (starts && !keysOfInit) return null;
     op.need = needOf(op, view);

@@ -2,7 +2,9 @@
 import { isPublicKey, verify } from './curve.mjs';
 import { Epochs, MAX_BOXES, isDue, isInit, prekeyOf, unusedPrekeys, writersOf } from './epochs.mjs';
 import { epochKeys, invitationDigest, isPrekey, repoDigest } from './keys.mjs';
-import { ADMIN, MANAGE, OWNER, READ, WRITE, isLeave, isRemovalOfAnother, isSenior, leaves } from './membership.mjs';
+import {
+  ADMIN, MANAGE, OWNER, READ, WRITE, isFounding, isLeave, isRemovalOfAnother, isSenior, leaves,
+} from './membership.mjs';
 import { Refused } from './msgpack.mjs';
 import { readGivenKeys } from './shapes.mjs';
 
@@ -10,6 +12,7 @@ const bin = (hex) => Buffer.from(hex, 'hex');
 
 const NEEDS = {
   init2: 0,
+  init3: 0,
   'branch-add2': MANAGE,
   'branch-edit1': MANAGE,
   tag1: MANAGE,
@@ -125,8 +128,9 @@ const CHECKS = {
   },
   // M14
   approve1: (op, view) => {
-    const named = view.quorumsInForce().some((quorum) => quorum.signers.includes(op.author));
     const known = inPast(op.proposal, view, ['propose-checkpoint1', 'propose-removal1']);
+    const named = view.quorumsInForce().some((quorum) => quorum.signers.includes(op.author))
+      || (known?.kind === 'propose-removal1' && view.councilSigners().includes(op.author));
     return [!known && 'unknown_proposal', !named && 'not_permitted'];
   },
   // M16
@@ -135,12 +139,14 @@ const CHECKS = {
 
 /** M7 of a removal of another member: by which rights it is held. */
 function removalOfAnother(op, view, taken) {
+  if (view.councilRight(op)) return [view.permission(op.author) < WRITE && 'not_permitted'];
+  const hasCouncil = view.of('init3').length > 0;
   const sufficing = view.sufficing(op);
   const lacksQuorum = view.coveringQuorums().length > 0 && sufficing.every((right) => view.restsOn(op, right) === null);
   const holding = sufficing.filter((right) => view.isHeldBy(op, right));
   const junior = taken.every((right) => holding.some((by) => isSenior(by, right)));
   return [
-    lacksQuorum && 'needs_quorum',
+    (lacksQuorum || (hasCouncil && !junior)) && 'needs_quorum',
     !lacksQuorum && !junior && 'not_permitted',
     view.permission(op.author) < WRITE && 'not_permitted',
   ];
@@ -148,7 +154,7 @@ function removalOfAnother(op, view, taken) {
 
 /** Whether a key gives the mark of the init of its epoch, which is in the past. */
 function givesMark({ epoch, key }, view, repo) {
-  const init = inPast(epoch, view, ['init2', 'epoch-init3']);
+  const init = inPast(epoch, view, ['init2', 'init3', 'epoch-init3']);
   return init !== null && epochKeys(key, repo).mark.equals(init.states.mark);
 }
 
@@ -180,12 +186,15 @@ function readGiven(plaintext) {
 /** M1 of the repo's init. */
 export function checkFounding(op, { repo, keysOfInit }) {
   // Without owners nobody is a member; which code that has is not said.
-  if (op.kind !== 'init2') return new Set(['not_permitted', 'unknown_author', 'bad_certificate']);
+  if (!isFounding(op)) return new Set(['not_permitted', 'unknown_author', 'bad_certificate']);
   const owners = op.owners.map(bin);
+  const stated = op.kind === 'init3' ? [op.council] : [];
+  const count = new Set(op.owners).size;
   return codes([
     !op.owners.includes(op.author) && 'not_permitted',
-    !verify(repo, repoDigest(repo, op.name, owners), op.certificate) && 'bad_certificate',
+    !verify(repo, repoDigest(repo, op.name, owners, stated), op.certificate) && 'bad_certificate',
     !owners.every(isPublicKey) && 'bad_certificate',
+    stated.some((council) => 2 * council <= count || council > count) && 'bad_quorum',
     !keysOfInit.openTopic(op.states.sealedTopic) && 'bad_epoch', // E2, as far as it is about this init
   ]);
 }
@@ -197,7 +206,7 @@ export function checkOperation(op, view, context) {
   const permission = view.permission(op.author);
   const found = [];
   // An init acks nothing: M1
-  if (op.kind === 'init2') found.push('not_permitted');
+  if (isFounding(op)) found.push('not_permitted');
   if (op.need > 0 && !isRemovalOfAnother(op) && permission < op.need) found.push('not_permitted');
   if (op.need > 0 && permission === 0) found.push('unknown_author');
   return codes([...found, ...(CHECKS[op.kind]?.(op, view, context) ?? [])]);

@@ -215,8 +215,10 @@ const update = bytes(1, 384 * 1024);
 const replaces = list(id, 0, 2048);
 const keeps = orNil(permission);
 const commits = (max) => list(id, 1, max);
+const founding = { name, owners: list(id, 1, 64), certificate: signature, states };
 const BODIES = {
-  init2: { name, owners: list(id, 1, 64), certificate: signature, states },
+  init2: founding,
+  init3: { ...founding, council: number(2, 64) },
   'branch-add2': { branch: id, name, root: reference },
   'branch-link1': { branch: id },
   invite1: { key, permission, uses: number(1, 10000), expiresAt: time },

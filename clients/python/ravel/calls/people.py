@@ -38,7 +38,9 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
     from ravel.types.values import Capability, Empty, RootCommit
 
 LIST_REPOS: Final[Operation[RepoList]] = Operation("GET", "/repos", "repos.RepoList", defaults={"since": ""})
-CREATE_REPO: Final[Operation[RepoView]] = Operation("POST", "/repos", "repos.RepoView")
+CREATE_REPO: Final[Operation[RepoView]] = Operation(
+    "POST", "/repos", "repos.RepoView", defaults={"founders": (), "council": None}
+)
 LOOK_AT_LINK: Final[Operation[LinkView]] = Operation("POST", "/link", "repos.LinkView")
 JOIN_REPO: Final[Operation[RepoView]] = Operation(
     "POST", "/join", "repos.RepoView", defaults={"follow": False}
@@ -163,9 +165,9 @@ class PeopleCalls(SyncCaller):
         """List the repos of this node."""
         return self._call(LIST_REPOS, {"since": since})
 
-    def create_repo(self, name: str) -> RepoView:
+    def create_repo(self, name: str, *, founders: Sequence[str] = (), council: int | None = None) -> RepoView:
         """Create a repo with a branch `main`."""
-        return self._call(CREATE_REPO, {"name": name})
+        return self._call(CREATE_REPO, {"name": name, "founders": founders, "council": council})
 
     def look_at_link(self, link: str) -> LinkView:
         """Show the content of a link before you join or follow by it. The node asks nobody and keeps nothing."""

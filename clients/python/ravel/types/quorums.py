@@ -17,6 +17,14 @@ class QuorumView(TypedDict):
     removals: bool
 
 
+class CouncilView(TypedDict):
+    """The founders who exclude and demote any member together, founders too."""
+
+    threshold: Count
+    signers: Annotated[list[Id], means("Founders who are owners yet.")]
+    signer_names: Annotated[list[PersonText], means("In the same order.")]
+
+
 class ProposalSubject(TypedDict):
     """Subject of a proposal."""
 
@@ -47,6 +55,7 @@ class ProposalView(ProposalSubject):
 class QuorumState(TypedDict):
     """The quorums of a repo."""
 
+    council: Annotated[CouncilView | None, means("Null: the repo was founded without one.")]
     quorums: Annotated[list[QuorumView], means("Quorums in force.")]
     proposals: Annotated[list[ProposalView], means("The latest 100, the newest first.")]
 

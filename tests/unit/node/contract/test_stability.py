@@ -38,6 +38,21 @@ def test_the_code_keeps_what_the_file_promises() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "more, breaks",
+    [("integer (optional)", []), ("integer (required)", ["show: its body was Ask, and is More"])],
+)
+def test_a_body_of_another_type_with_optional_fields_more_breaks_nothing(
+    more: str, breaks: list[str]
+) -> None:
+    before = _changed("endpoints/show/body", "Ask")
+    after = deepcopy(before)
+    after["endpoints"]["show"]["body"] = "More"
+    after["types"]["More"] = deepcopy(_PROMISE["types"]["Ask"])
+    after["types"]["More"]["fields"]["more"] = more
+    assert find_breaks(before, after) == breaks
+
+
 def test_the_file_promises_all_that_is_stable() -> None:
     assert promised() == present(), "what is new is not promised yet: make reference"
     assert text_of(promised()) == text_of(present())
