@@ -59,8 +59,11 @@ class ListedDocuments:
         }
 
     async def rename(self, branch: str, kind: str, name: str, title: str) -> DocumentTitle:
-        """Give a document a title, which says nothing of its name; an empty one takes it away."""
-        _check_kind(kind)
+        """Give a document a title, which says nothing of its name; an empty one takes it away.
+
+        Raises ServiceError `not_found` where the list has none of that name.
+        """
+        await self._find(branch, kind, name)
         written = await self._documents.edit(DICT, branch, {document_key(kind, name): title or None}, TITLES)
         return {"branch": written.branch, "commits": written.commits, "title": title}
 
@@ -69,6 +72,12 @@ class ListedDocuments:
 
         Raises ServiceError `not_found` where the list has none of that name.
         """
+        key = await self._find(branch, kind, name)
+        written = await self._documents.edit(SET, branch, {key: ""}, REMOVED)
+        return {"branch": written.branch, "commits": written.commits}
+
+    async def _find(self, branch: str, kind: str, name: str) -> str:
+        """Return the key of a document that is listed. Raises ServiceError `bad_request`, `not_found`."""
         _check_kind(kind)
         key = document_key(kind, name)
         is_here = await self._hub.run_blocking(self._is_listed, self._find_branch(branch), kind, name)
@@ -79,8 +88,7 @@ class ListedDocuments:
                 f"no document is called {name!r}",
                 "`ravel document list BRANCH` shows what there is",
             )
-        written = await self._documents.edit(SET, branch, {key: ""}, REMOVED)
-        return {"branch": written.branch, "commits": written.commits}
+        return key
 
     def _is_listed(self, branch: Branch, kind: str, name: str) -> bool:
         with self._hub.replica.database.read() as connection:

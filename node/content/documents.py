@@ -31,12 +31,14 @@ from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.formats.document_kinds import (
     DICT_VALUE_SIZE_MAX,
+    DOCUMENT_KEY_SIZE_MAX,
     REPLACED_COUNT_MAX,
     SET,
     SNAPSHOT_COMMIT_COUNT_MAX,
     ValuesEdit,
     ValuesKind,
     ValuesSnapshot,
+    is_document_key,
 )
 from protocol.formats.document_names import find_name_fault
 from protocol.formats.text import id_text
@@ -250,10 +252,10 @@ class Documents:
     ) -> WrittenValues:
         """Say what is wanted and is not so, with the tips that it replaces. Costs O(that), each key O(log n).
 
-        Raises ServiceError `bad_request` for a bad name, `too_large` for a value that is none of a dict, or of a commit.
+        Raises ServiceError `bad_request` for a bad name, item or key, `too_large` for a value that no commit puts.
         """
         for key, value in wanted.items():
-            _check_size(key, value or "")
+            _check_sizes(key, value or "")
 
         def choose(look: Look) -> list[NewValue]:
             entries = look.load(list(wanted))
@@ -484,15 +486,21 @@ def group_values(operations: Iterable[NewValue], count_max: int) -> Iterator[lis
         yield list(group.values())
 
 
-def _check_size(key: str, value: str) -> None:
-    """Raise ServiceError `too_large` for a value that no commit can put."""
+def _check_sizes(key: str, value: str) -> None:
+    """Raise ServiceError for an item or key about which no commit says anything, and for a value that none can put."""
+    if not is_document_key(key):
+        raise ServiceError(
+            "bad_request",
+            f"an item or a key has at most {DOCUMENT_KEY_SIZE_MAX} bytes, and {key[:40]!r} has {len(key.encode())}",
+            "give it in fewer: letters beyond ASCII have two bytes and more",
+        )
     bound = ""
     if len(value) > DICT_VALUE_SIZE_MAX:
         bound = f"{DICT_VALUE_SIZE_MAX} characters"
     elif NewValue(key, value, ()).size > BODY_SIZE_MAX - _ROOM:
-        bound = f"the {BODY_SIZE_MAX - _ROOM} bytes that a commit has room for"
+        bound = f"{BODY_SIZE_MAX - _ROOM - NewValue(key, '', ()).size} bytes"
     if bound:
-        raise ServiceError("too_large", f"the value of {key[:100]!r} has over {bound}", FILE_ADVICE)
+        raise ServiceError("too_large", f"the value of {key[:40]!r} has over {bound}", FILE_ADVICE)
 
 
 def _split(operations: Iterable[NewValue]) -> Iterator[NewValue]:

@@ -122,9 +122,14 @@ async def test_documents_of_one_branch_are_told_by_their_names_and_kinds(nodes: 
             assert [one for one, _ in shown.entries] == [key]
         await documents.edit(SET, "main", {"a": None}, "follows")
         assert await _set(alice) == ["a"], "a delete is of its document"
-        for name in ("a/", "x" * 129, "a\u202e"):
+        for name in ("a/", "../a", "/etc/passwd", "a//b", "x" * 129, "a\u202e"):
             with pytest.raises(ServiceError, match="the name of a document"):
                 await documents.edit(SET, "main", {"a": ""}, name)
+        await documents.edit(SET, "main", {"\xe9" * 512: ""})
+        for kind in (SET, DICT):
+            with pytest.raises(ServiceError, match="has at most 1024 bytes") as caught:
+                await documents.edit(kind, "main", {"\xe9" * 512 + "e": ""})
+            assert caught.value.code == "bad_request", "a commit would say nothing about it"
 
 
 async def test_a_merge_carries_edits_into_the_documents_of_their_names(nodes: list[Node]) -> None:
@@ -471,11 +476,12 @@ async def test_documents_are_listed_with_titles_and_without_those_removed_until_
             await listed.remove("main", "list", "a")
         await listed.remove("main", "dict", "notes/2026")
         for kind, name in (("dict", "notes/2026"), ("set", "notes/2026"), ("set", ""), ("dict", ".titles")):
-            with pytest.raises(ServiceError, match="no document is called") as caught:
-                await listed.remove("main", kind, name)
-            assert caught.value.code == "not_found", (
-                "a list that does not have it is not said to have lost it"
-            )
+            for change in (listed.remove("main", kind, name), listed.rename("main", kind, name, "x")):
+                with pytest.raises(ServiceError, match="no document is called") as caught:
+                    await change
+                assert caught.value.code == "not_found", (
+                    "a list that does not have it is not said to have lost it"
+                )
 
 
 async def test_a_fork_that_has_not_come_whole_is_read_without_a_write(
