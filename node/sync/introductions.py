@@ -113,6 +113,7 @@ class Introducer:
         if repo_id is None:
             return
         encounter = self._encounters[connection]
+        before = encounter.advertised
         for one in peers:
             is_own = one.peer == connection.peer
             if encounter.is_blind:
@@ -122,10 +123,8 @@ class Introducer:
                 address = address if address is not None and may_travel(address, encounter.across) else None
             if address is None:
                 continue
-            if is_own and address != encounter.advertised:
+            if is_own:
                 encounter.advertised = address
-                for met in encounter.topics:
-                    self._make_known(encounter, met)
             self._book.learn(
                 one.peer,
                 address,
@@ -135,6 +134,9 @@ class Introducer:
                 now=trio.current_time(),
                 delay=0.0 if self.own.peer < one.peer else YIELD_SECONDS,
             )
+        # Once for all of them: this looks at all peers for each topic.
+        for met in encounter.topics if encounter.advertised != before else ():
+            self._make_known(encounter, met)
         self.tell_news()
 
     def tell_news(self) -> None:

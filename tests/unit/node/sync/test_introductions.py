@@ -214,6 +214,27 @@ def test_a_port_that_the_router_forwards_is_told_behind_the_address_that_peers_s
         assert [one.address for one in connection.told][1:] == ["0.0.0.0:7474", "8.8.4.4:7001"]
 
 
+async def test_others_are_told_the_last_of_the_addresses_that_a_peer_says_together(tmp_path: Path) -> None:
+    """Each would have all peers looked at for each topic: a peer that takes turns between two of them pays nothing."""
+    with open_nodes(tmp_path, "alice") as (alice,), ExitStack() as meetings:
+        alice.create_repo()
+        topic = alice.epoch().topic
+        introducer = Introducer(
+            alice.hub, AddressBook(alice.key, set()), PeerAddress("10.0.0.1:1", alice.key)
+        )
+        near, moving = _Connection("near"), _Connection("far")
+        meetings.enter_context(introducer.while_connected(near, "10.0.0.2:5", is_dialed=True))
+        meetings.enter_context(introducer.while_connected(moving, "93.184.216.34:5", is_dialed=False))
+        for connection in (near, moving):
+            introducer.perform(connection, FindPeers(topic))
+        near.told.clear()
+        ports = [1, 2] * 8
+        said = tuple(PeerAddress(f"93.184.216.34:{port}", moving.peer) for port in ports)
+        for _ in range(2):
+            introducer.perform(moving, LearnPeers(topic, said))
+        assert near.told == [PeerAddress("93.184.216.34:2", moving.peer)]
+
+
 async def test_through_a_relay_two_learn_public_addresses_of_each_other_and_nothing_else(
     tmp_path: Path,
 ) -> None:
