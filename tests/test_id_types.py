@@ -8,6 +8,7 @@ takes or gives bare `bytes` under another name than those below would let all of
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -155,6 +156,7 @@ def found_in(body: list[ast.stmt], place: str) -> Iterator[tuple[str, bool]]:
                     yield f"{place}.{name}", False
 
 
+@cache
 def found() -> dict[str, bool]:
     """All of the three packages. Migrations are of the rows as they once were."""
     names: dict[str, bool] = {}
