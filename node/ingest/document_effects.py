@@ -131,18 +131,25 @@ def _read(one: NewCommit, tables: Tables) -> tuple[CommitId, DocumentBody | None
 def _operations(
     num: int, name: CommitId, kind: ValuesKind, body: ValuesEdit | None, *, is_carried: bool
 ) -> SaidOperations:
-    values = {} if body is None else body.values()
-    positions = {key.encode(): find_position(key, value) for key, value in values.items()}
-    found = ((key, find_increment(key, value)) for key, value in values.items() if kind is JSON)
-    replaced = () if body is None else body.replaced()
+    if body is None:
+        return SaidOperations(num, name, is_carried, {}, frozenset(), {}, {})
+    values = body.values()
+    positions: dict[bytes, bytes] = {}
+    added: dict[bytes, int] = {}
+    for key, value in values.items() if kind is JSON else ():
+        position, number = find_position(key, value), find_increment(key, value)
+        if position is not None:
+            positions[key.encode()] = position
+        elif number is not None:
+            added[key.encode()] = number
     return SaidOperations(
         num,
         name,
         is_carried,
         {key.encode(): value is not None for key, value in values.items()},
-        frozenset((key.encode(), replaced_name) for key, replaced_name in replaced),
-        {key: position for key, position in positions.items() if position is not None},
-        {key.encode(): added for key, added in found if added is not None},
+        frozenset((key.encode(), replaced_name) for key, replaced_name in body.replaced()),
+        positions,
+        added,
     )
 
 

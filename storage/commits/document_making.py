@@ -80,7 +80,7 @@ def plan_document(
             one.place,
             one.value is not None,
             operations.replaced[one.name, one.key],
-            find_position(one.key, one.value),
+            find_position(one.key, one.value) if kind == JSON.name else None,
             find_increment(one.key, one.value) if kind == JSON.name else None,
         )
         for one in operations.counting

@@ -21,9 +21,9 @@ from protocol.ids import CommitId
 from storage.commits.document_counters import COUNTER_DEPTH, Counter, keep_counters
 from storage.commits.document_index_rows import forget_places
 from storage.commits.document_positions import keep_positions
-from storage.engine.bulk import change_rows, insert_rows, select_in, select_rows
+from storage.engine.bulk import PAIRS, change_rows, insert_rows, select_in, select_pairs, select_rows
 from storage.engine.database import Database, reserve_numbers_to
-from storage.engine.id_keys import PackedNums, chunks, pack_nums, unpack_nums
+from storage.engine.id_keys import LOOKUP_COUNT_MAX, PackedNums, chunks, pack_nums, unpack_nums
 from storage.schema.document_schema import (
     document_operations,
     document_positions,
@@ -84,6 +84,15 @@ _ABOUT: Final = select(*_OPERATION).where(
     document_operations.c.doc_num == bindparam("doc"),
     document_operations.c.key == bindparam("key"),
     document_operations.c.name.in_(bindparam("keys", expanding=True)),
+)
+_OF_PAIRS: Final = (
+    select(*_OPERATION)
+    .select_from(PAIRS, document_operations)
+    .where(
+        document_operations.c.doc_num == bindparam("doc"),
+        document_operations.c.key == PAIRS.c.one,
+        document_operations.c.name == PAIRS.c.other,
+    )
 )
 _OF_SOURCES: Final = select(*_OPERATION).where(
     document_operations.c.source_num.in_(bindparam("keys", expanding=True))
@@ -225,16 +234,16 @@ class Changes:
         self._changed[id(row)] = row
 
     def load(self, pairs: Iterable[_Pair]) -> None:
-        """Load the operations of names about keys: by one statement for all names about a key. Costs O(pairs log n)."""
-        names: dict[tuple[int, bytes], list[CommitId]] = {}
+        """Load the operations of names about keys: by one statement for all of a document. Costs O(pairs log n)."""
+        wanted: dict[int, list[tuple[bytes, CommitId]]] = {}
         for pair in pairs:
             if pair not in self._rows:
                 self._rows[pair] = []
-                names.setdefault(pair[:2], []).append(pair[2])
-        for (doc_num, key), wanted in names.items():
-            for part in chunks(wanted):
-                for found in map(_row, select_in(self.connection, _ABOUT, part, doc=doc_num, key=key)):
-                    self._rows[doc_num, key, found.name].append(found)
+                wanted.setdefault(pair[0], []).append(pair[1:])
+        for doc_num, missing in wanted.items():
+            for part in chunks(missing, LOOKUP_COUNT_MAX // 2):
+                for found in map(_row, select_pairs(self.connection, _OF_PAIRS, part, doc=doc_num)):
+                    self._rows[doc_num, found.key, found.name].append(found)
 
     def add(self, document: Document, said: SaidOperations) -> None:
         """Add the operations of a commit that counts. Costs O(keys and what they replace), each O(log n)."""

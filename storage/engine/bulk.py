@@ -14,7 +14,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Delete, Select, Table, Update, insert
+from sqlalchemy import ColumnElement, Connection, Delete, Select, Table, Update, column, insert, table
 from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import DBAPIError
 
@@ -24,6 +24,8 @@ from storage.engine.queries import close_streams
 
 Row = tuple[Any, ...]
 _Id = TypeVar("_Id", bound=bytes)
+PAIRS: Final = table("pairs", column("one"), column("other"))
+"""Values that `select_pairs` looks for together."""
 UNREADABLE: Final = (sqlite3.Error, UnicodeError, OverflowError)
 """Errors of the driver for a damaged file: it decodes SQLite's message, with names in it that are no text any more."""
 
@@ -104,6 +106,28 @@ def select_in(
     before, after = order(values)
     filled = (*keys, *[keys[-1]] * (count - len(keys)))
     return _find(connection, text, (*before, *filled, *after))
+
+
+def select_pairs(
+    connection: Connection,
+    query: "Select[*tuple[Any, ...]]",
+    pairs: Sequence[tuple[object, object]],
+    **values: object,
+) -> Rows:
+    """Run a constant query from PAIRS and one table, whose index has both columns of these; return its rows.
+
+    SQLite walks through the pairs, and finds each by the index, as it does not for `(a, b) IN (...)`.
+
+    Args:
+        connection: Of a read or write transaction.
+        query: A constant, since its compiled text is remembered.
+        pairs: One at least, half of LOOKUP_COUNT_MAX at most, and none twice.
+        values: A value for each parameter of the query.
+    """
+    count = 1 << (len(pairs) - 1).bit_length()
+    text, order = _paired(query, count, connection.dialect)
+    filled = [one for pair in pairs for one in pair] + [None, None] * (count - len(pairs))
+    return _find(connection, text, (*filled, *order(values)))
 
 
 def select_by_ids(
@@ -244,6 +268,14 @@ def _expanded(
         return [given[name] for name in names[:at]], [given[name] for name in names[at + 1 :]]
 
     return text.replace("__[POSTCOMPILE_keys]", ", ".join("?" * count)), order
+
+
+@lru_cache(maxsize=32)
+def _paired(query: "Select[*tuple[Any, ...]]", count: int, dialect: Dialect) -> tuple[str, _Order]:
+    text, order = _named(query, dialect)
+    pair = "(?, ?)" if dialect.name == "sqlite" else "(%s, %s)"
+    said = f"WITH pairs(one, other) AS (VALUES {', '.join([pair] * count)}) "
+    return said + text.replace("FROM pairs, ", "FROM pairs CROSS JOIN "), order
 
 
 def _parameters(
