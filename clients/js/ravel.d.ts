@@ -1913,9 +1913,12 @@ export interface TextChanges {
 /** An editor that has the text open. */
 export interface PresenceView {
   anchor: string;
+  client: number;
+  clock: number;
   head: string;
   root: string;
   session: string;
+  typed: string;
   user: string;
 }
 
@@ -1929,12 +1932,15 @@ export interface PresenceEvent {
   others: PresenceView[];
 }
 
-/** States where the cursor of one editor is. */
+/** States where the cursor of one editor is, and what is typed there. */
 export interface PresenceRequest {
   session: string;
   root: string;
   anchor?: string;
   head?: string;
+  typed?: string;
+  client?: number;
+  clock?: number;
 }
 
 /** A JSON document. */

@@ -11,19 +11,13 @@ from typing import Final, cast
 import trio
 from sqlalchemy import Connection
 
-from node.api.event_streams import Event
+from node.api.event_streams import Event, pause_of
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.timelines.views import place_text, timeline_items
 from protocol.formats.text import id_text
 from protocol.ids import TopicKey
-from protocol.limits.users import (
-    EVENT_PAUSE_SECONDS,
-    EVENT_PAUSE_SECONDS_MIN,
-    EVENT_PAUSED_STREAMS,
-    EVENT_WINDOW,
-    EVENT_WINDOW_SIZE,
-)
+from protocol.limits.users import EVENT_WINDOW, EVENT_WINDOW_SIZE
 from ravel.types.commits import EditItem, TimelineItem
 from ravel.types.timelines import EditView, EditWindow
 from storage.commits.commits import load_rows, load_sizes
@@ -86,7 +80,7 @@ class EditSource:
         self._has_positions = positions
         self._changed = trio.Event()
         self._may_have_more = True
-        self._read_at = -EVENT_PAUSE_SECONDS
+        self._read_at = float("-inf")
 
     def start(self) -> None:
         """Be told of changes."""
@@ -156,9 +150,8 @@ class SharedReads:
 
     @property
     def pause(self) -> float:
-        """Seconds between two looks of one stream: the more streams, the longer, so that all take a bounded share."""
-        share = min(1, self.followers / EVENT_PAUSED_STREAMS)
-        return max(EVENT_PAUSE_SECONDS_MIN, share * EVENT_PAUSE_SECONDS)
+        """Seconds between two looks of one stream."""
+        return pause_of(self.followers)
 
     async def read(self, branch: Branch, since: Cursor, *, positions: bool = False) -> Told:
         """Read a window of edits as events, with all that was noted before this call. Raises StorageError."""

@@ -18,7 +18,14 @@ from starlette.types import Receive, Scope, Send
 
 from node.http.server import CUT
 from node.runtime.errors import ServiceError
-from protocol.limits.users import EVENT_SEND_SECONDS, EVENT_SILENCE_SECONDS, EVENT_STREAMS_MAX
+from protocol.limits.users import (
+    EVENT_PAUSE_SECONDS,
+    EVENT_PAUSE_SECONDS_MIN,
+    EVENT_PAUSED_STREAMS,
+    EVENT_SEND_SECONDS,
+    EVENT_SILENCE_SECONDS,
+    EVENT_STREAMS_MAX,
+)
 from storage.engine.database import StorageError
 
 log = structlog.get_logger()
@@ -28,6 +35,11 @@ _RETRY: Final = b"retry: 2000\n\n"
 _LOOK_SHARE: Final = 0.1
 """Of EVENT_SEND_SECONDS: between two looks for streams that nobody reads."""
 _STILL_HERE: Final = b": still here\n\n"
+
+
+def pause_of(streams: int) -> float:
+    """Return the seconds between two looks of a stream: the more there are, the longer, so that all take a bounded share."""
+    return max(EVENT_PAUSE_SECONDS_MIN, min(1, streams / EVENT_PAUSED_STREAMS) * EVENT_PAUSE_SECONDS)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 import trio
 
-from node.api.event_streams import Event
+from node.api.event_streams import Event, pause_of
 from node.content.text_words import TextVersion
 from node.content.texts import Texts
 from node.contract.documents import PresenceRequest
@@ -21,7 +21,7 @@ from node.sync.presence import Here
 from protocol.formats.text import id_text
 from protocol.ids import TopicKey
 from protocol.limits.peers import PRESENCE_SECONDS, PRESENCES_HELD_MAX
-from protocol.limits.users import EVENT_PAUSE_SECONDS, TEXT_STREAMS_MAX, TEXT_VECTOR_SIZE_MAX
+from protocol.limits.users import TEXT_STREAMS_MAX, TEXT_VECTOR_SIZE_MAX
 from protocol.session.presence import PRESENCE_SESSION_SIZE, Presence
 from ravel.types.documents import PresenceView, TextChanges
 from ravel.types.values import Empty
@@ -57,14 +57,20 @@ class LiveTexts:
             raise ServiceError(
                 "busy", f"{TEXT_STREAMS_MAX} texts are followed here", "close a text in another tab"
             )
-        source = TextSource(self._hub, self._texts, target, wanted, own, self._open.discard)
+        source = TextSource(
+            *(self._hub, self._texts, target, wanted, own),
+            *(self._open.discard, lambda: pause_of(len(self._open))),
+        )
         self._open.add(source)
         return source
 
     async def tell(self, branch: str, said: PresenceRequest) -> Empty:
         """Tell others where an editor is. Raises ServiceError `busy`."""
         target = self._find_branch(branch)
-        presence = Presence(said.session, target.branch_id, said.root, said.anchor, said.head)
+        presence = Presence(
+            *(said.session, target.branch_id, said.root, said.anchor, said.head),
+            *(said.typed, said.client, said.clock),
+        )
         if not self._hub.presences.announce_presence(target, presence):
             raise ServiceError(
                 "busy", f"{PRESENCES_HELD_MAX} editors have texts open here", "close a text in another tab"
@@ -84,8 +90,10 @@ class TextSource:
         vector: bytes,
         session: bytes,
         ended: Callable[["TextSource"], None],
+        pause: Callable[[], float],
     ) -> None:
         self._ended = ended
+        self._pause = pause
         self._hub = hub
         self._texts = texts
         self._branch = branch
@@ -95,7 +103,7 @@ class TextSource:
         self._told_others: list[PresenceView] | None = None
         self._may_be_new = True
         self._woken = trio.Event()
-        self._read_at = -EVENT_PAUSE_SECONDS
+        self._read_at = float("-inf")
         self._stop_listening: Callable[[], None] = _do_nothing
 
     def start(self) -> None:
@@ -129,7 +137,7 @@ class TextSource:
     async def next(self) -> list[Event]:
         """Wait for the next events. Raises ServiceError, StorageError."""
         while True:
-            await trio.sleep_until(self._read_at + EVENT_PAUSE_SECONDS)  # cursors move all the time
+            await trio.sleep_until(self._read_at + self._pause())  # cursors move all the time
             self._woken = trio.Event()
             self._read_at = trio.current_time()
             events = await self._look_at_text()
@@ -214,6 +222,9 @@ def _presence_view(here: Here) -> PresenceView:
         "root": presence.root,
         "anchor": b64encode(presence.anchor).decode(),
         "head": b64encode(presence.head).decode(),
+        "typed": presence.typed,
+        "client": presence.client,
+        "clock": presence.clock,
     }
 
 

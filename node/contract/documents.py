@@ -15,7 +15,13 @@ from protocol.formats.document_kinds import (
     DocumentKey,
     YjsUpdate,
 )
-from protocol.session.presence import PRESENCE_SESSION_SIZE, RelativePosition, TextRoot
+from protocol.session.presence import (
+    PRESENCE_SESSION_SIZE,
+    RelativePosition,
+    TextRoot,
+    TypedWords,
+    YjsNumber,
+)
 from ravel.types.document_values import DocumentSnapshot
 from ravel.types.documents import (
     DictEditResult,
@@ -227,7 +233,7 @@ PUSH_TEXT: Final = Endpoint(
 
 
 class PresenceRequest(Request, frozen=True):
-    """States where the cursor of one editor is."""
+    """States where the cursor of one editor is, and what is typed there."""
 
     session: Annotated[
         bytes,
@@ -249,6 +255,14 @@ class PresenceRequest(Request, frozen=True):
     head: Annotated[
         RelativePosition, Meta(description="Where the cursor is, at the other end of the selection.")
     ] = b""
+    typed: Annotated[
+        TypedWords,
+        Meta(
+            description="What was typed at `head` and is in no commit yet: others show it there. Empty: nothing."
+        ),
+    ] = ""
+    client: Annotated[YjsNumber, Meta(description="The Yjs client id that typed it.")] = 0
+    clock: Annotated[YjsNumber, Meta(description="The Yjs clock of its first character.")] = 0
 
 
 FOLLOW_TEXT: Final = Endpoint(
@@ -293,8 +307,8 @@ TELL_PRESENCE: Final = Endpoint(
     summary="Tell other editors of a branch's text that one has it open, and where its cursor is.",
     details=(
         "Told to editors at this node and, under the node's user, to connected nodes of members who read the branch; "
-        "stored nowhere. It holds for 30 seconds: tell it again every 10, and when the cursor moves, at most five times a "
-        "second."
+        "stored nowhere. It holds for 30 seconds: tell it again every 10, and when the cursor moves or something is typed, "
+        "at most 16 times a second."
     ),
     request=PresenceRequest,
     answer=Empty,

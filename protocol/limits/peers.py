@@ -192,14 +192,14 @@ flight waits for its receipt."""
 UNKNOWN_MESSAGES_AT_ONCE_MAX: Final = 1024
 """Messages of unknown kinds passed over without a pause; one more for each second since. A newer version says few."""
 UNKNOWN_MESSAGES_PER_SECOND_MAX: Final = 1
-PRESENCE_BOX_SIZE_MAX: Final = 1088
-"""Bytes of a sealed presence: the longest root and two positions, a branch, a key, a signature and the seal are 1,027."""
+PRESENCE_BOX_SIZE_MAX: Final = 1376
+"""Bytes of a sealed presence; the longest has 1,304: root, two positions, what was typed, branch, key, signature, seal."""
 PRESENCE_SECONDS: Final = 30.0
 """Seconds after which a presence is forgotten that was not told again. It is told again every ten."""
 PRESENCES_AT_ONCE_MAX: Final = 64
 """Presences taken of a peer without a pause; PRESENCES_PER_SECOND_MAX more for each second since; others are dropped."""
 PRESENCES_PER_SECOND_MAX: Final = 20
-"""A tab tells of its cursor at most five times a second, and few are typed in at once."""
+"""A tab tells of its cursor and of what is typed at most 16 times a second, and a person types in one at a time."""
 PRESENCES_OF_PEER_MAX: Final = 32
 """Presences that are held of one peer, half a kilobyte each: its user's tabs, which nobody counts by dozens."""
 PRESENCES_HELD_MAX: Final = 64

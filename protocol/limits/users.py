@@ -85,6 +85,9 @@ TEXT_ROOT_SIZE_MAX: Final = 64
 """Characters of the name of the text in which a cursor is."""
 TEXT_POSITION_SIZE_MAX: Final = 288
 """Bytes of one Yjs relative position: its longest form has the name of the root in it."""
+TEXT_TYPED_SIZE_MAX: Final = 64
+"""Characters that an editor shows others before they are in a commit: those of some seconds of typing, and commits come each
+second. What is longer is shown as it is committed."""
 JSON_EDITS_MAX: Final = 10_000
 """Edits of a JSON document by one request: some tenths of a second of one transaction."""
 JSON_PAUSE_SECONDS: Final = 0.05
@@ -160,7 +163,8 @@ EVENT_PAUSE_SECONDS: Final = 0.2
 EVENT_PAUSE_SECONDS_MIN: Final = 0.04
 """The same where few follow: a look takes a millisecond, and each stream's share of it a tenth of one."""
 EVENT_PAUSED_STREAMS: Final = 64
-"""Streams of edits from which on the longer pause holds: all look some 300 times a second. Fewer pause for less."""
+"""Streams of edits, or of texts, from which on the longer pause holds: all look some 300 times a second. Fewer pause for
+less."""
 EVENT_SILENCE_SECONDS: Final = 15.0
 """Seconds after which an event stream without news says that it is there."""
 EVENT_SEND_SECONDS: Final = 30.0

@@ -19,7 +19,7 @@ from protocol.crypto.keys import ReadKey
 from protocol.crypto.signing import BadSignature, verify_signature
 from protocol.ids import AnnouncedTopic, BranchId, Digest, Signature, UserId
 from protocol.limits.peers import PRESENCE_BOX_SIZE_MAX
-from protocol.limits.users import TEXT_POSITION_SIZE_MAX, TEXT_ROOT_SIZE_MAX
+from protocol.limits.users import TEXT_POSITION_SIZE_MAX, TEXT_ROOT_SIZE_MAX, TEXT_TYPED_SIZE_MAX
 
 PresencePlace = NewType("PresencePlace", AnnouncedTopic)
 """A topic as the side that speaks announces it on this connection."""
@@ -32,6 +32,10 @@ RelativePosition = Annotated[bytes, Meta(max_length=TEXT_POSITION_SIZE_MAX)]
 """A place in a text as Yjs encodes it (`encodeRelativePosition`). Empty: none."""
 TextRoot = Annotated[str, Meta(max_length=TEXT_ROOT_SIZE_MAX)]
 """The name of a text's root type."""
+TypedWords = Annotated[str, Meta(max_length=TEXT_TYPED_SIZE_MAX)]
+"""Characters that were typed at the cursor and are in no commit yet."""
+YjsNumber = Annotated[int, Meta(ge=0, le=2**53 - 1)]
+"""A client id, or a clock, of a Yjs document."""
 
 
 class ForgedPresence(Exception):
@@ -41,7 +45,8 @@ class ForgedPresence(Exception):
 class Presence(Wire, frozen=True):
     """One session, and its cursor in the text `root` of a branch, from `anchor` to `head`.
 
-    Without a root, the session has left.
+    `typed` stands at `head` and is in no commit yet: `client` typed it from `clock` on, so that a reader sees how much of it
+    has come since. Without a root, the session has left.
     """
 
     session: PresenceSession
@@ -49,6 +54,9 @@ class Presence(Wire, frozen=True):
     root: TextRoot = ""
     anchor: RelativePosition = b""
     head: RelativePosition = b""
+    typed: TypedWords = ""
+    client: YjsNumber = 0
+    clock: YjsNumber = 0
 
     @property
     def has_left(self) -> bool:

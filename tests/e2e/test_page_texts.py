@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.extended]
 INSIDE = "document.getElementById('text-editor')?.shadowRoot"
 SHOWN = f"""(() => {{
   const content = {INSIDE}?.querySelector('.cm-content')?.cloneNode(true);
-  content?.querySelectorAll('.other').forEach((one) => one.remove());
+  content?.querySelectorAll('.other, .other-typed').forEach((one) => one.remove());
   return content ? [...content.querySelectorAll('.cm-line')].map((line) => line.textContent).join('\\n') : null;
 }})()"""
 KEPT = """new Promise((tell) => {
@@ -144,6 +144,44 @@ def test_two_write_one_text_together_while_one_is_away(tmp_path: Path, page: Bro
         )
         page.until("document.getElementById('text-editor')")
         assert [one for one in page.complaints() if "ERR_" not in one] == []
+
+
+def test_what_another_types_is_seen_before_it_is_saved(tmp_path: Path, page: Browser) -> None:
+    """No push of the other's ends meanwhile: what is seen came without a commit, and is not shown twice after one."""
+    typed = (
+        f"[...({INSIDE}?.querySelectorAll('.other-typed') ?? [])].map((one) => one.firstChild.data).join()"
+    )
+    with peers(tmp_path, "alice", "bob") as (alice, bob), browser(tmp_path / "other") as other:
+        other.show(1400, 900, "light")
+        bob.client.state_me("Bob Ray", color=5)
+        _, branch = join(alice, bob)
+        until_equal(alice, bob, branch)
+        _enter(page, alice)
+        _enter(other, bob)
+        _edit(page)
+        page.type("We meet")
+        page.until(_is_saved())
+        _edit(other)
+        other.until(f"{SHOWN} === 'We meet'", 60)
+        other.press("End", 35)
+        other.evaluate("""(() => {
+          const { fetch } = window;
+          const held = new Promise((resolve) => { window.release = resolve; });
+          window.fetch = async (address, options) => {
+            if (options?.method === "POST" && String(address).endsWith("/text")) await held;
+            return fetch(address, options);
+          };
+        })()""")
+        for word in (" on", " Monday"):
+            other.type(word)
+        page.until(f"{typed} === ' on Monday'")
+        assert page.evaluate(SHOWN) == "We meet"
+        assert alice.client.pull_text(branch, root="text")["text"] == "We meet", "nothing was stored"
+        _picture(page, "text-typed")
+        other.evaluate("release()")
+        page.until(f"{SHOWN} === 'We meet on Monday'", 60)
+        page.until(f"{typed} === ''")
+        assert page.complaints() == other.complaints() == []
 
 
 def test_a_tab_forgets_of_others_only_what_it_has_taken(standing: Peer, page: Browser) -> None:

@@ -47,20 +47,21 @@ export function openEditor({ library, place, document: shown, root, readOnly, la
   };
 }
 
-/** Cursors of others as decorations: `show(view, others)` with `{ name, color, anchor, head }`, positions as bytes. */
+/** Cursors of others, and what they type, as decorations: `show(view, others)` with `{ name, color, anchor, head, typed, client, clock }`. */
 function cursorsOf({ Y, Decoration, StateEffect, ViewPlugin, WidgetType }, type, root) {
   const changed = StateEffect.define();
   let others = [];
 
   class Caret extends WidgetType {
-    constructor({ name, color }) {
+    constructor({ name, color }, typed) {
       super();
       this.name = name;
       this.color = color;
+      this.typed = typed;
     }
 
     eq(other) {
-      return other.name === this.name && other.color === this.color;
+      return other.name === this.name && other.color === this.color && other.typed === this.typed;
     }
 
     toDOM() {
@@ -70,7 +71,11 @@ function cursorsOf({ Y, Decoration, StateEffect, ViewPlugin, WidgetType }, type,
       const label = document.createElement("span");
       label.textContent = this.name;
       caret.append("\u2060", label, "\u2060");
-      return caret;
+      if (!this.typed) return caret;
+      const typed = document.createElement("span");
+      typed.className = "other-typed";
+      typed.append(this.typed, caret);
+      return typed;
     }
 
     ignoreEvent() {
@@ -89,6 +94,9 @@ function cursorsOf({ Y, Decoration, StateEffect, ViewPlugin, WidgetType }, type,
     }
   };
 
+  /** What another has typed and nobody has saved: less what has come meanwhile. */
+  const typedOf = ({ typed, client, clock }) => typed.slice(Math.max(Y.getState(type.doc.store, client) - clock, 0));
+
   const draw = (view) => {
     const { length } = view.state.doc;
     const ranges = [];
@@ -99,7 +107,7 @@ function cursorsOf({ Y, Decoration, StateEffect, ViewPlugin, WidgetType }, type,
         const mark = Decoration.mark({ class: `other-selection who${other.color % COLORS}` });
         ranges.push(mark.range(Math.min(anchor, head), Math.max(anchor, head)));
       }
-      ranges.push(Decoration.widget({ widget: new Caret(other), side: head < anchor ? -1 : 1 }).range(head));
+      ranges.push(Decoration.widget({ widget: new Caret(other, typedOf(other)), side: head < anchor ? -1 : 1 }).range(head));
     }
     return Decoration.set(ranges, true);
   };
@@ -146,5 +154,6 @@ const THEME = {
     pointerEvents: "none",
     userSelect: "none",
   },
+  ".other-typed": { whiteSpace: "pre-wrap" },
   ".other-selection": { background: "hsl(var(--hue) 60% 50% / 25%)" },
 };

@@ -14,7 +14,8 @@ import { signal } from "../vendor/signals.js";
 const PUSH_MS = 300; // between a key and its push: several keys are one update
 const RETRY_MS = 2000; // before the first new attempt; doubled for each further one
 const RETRY_MS_MAX = 60_000; // the stream tells when the node is back, and then nothing waits
-const TELL_MS = 250; // between two statements of where the cursor is
+const TELL_MS = 60; // between two statements of where the cursor is, and what is typed there: others see a key before it is saved
+const TYPED_MAX = 64; // characters that are told before they are saved
 const TELL_AGAIN_MS = 10_000; // others forget it after thirty seconds
 const KEEP_MS = 500;
 const HIDDEN_MS = 30_000; // as long as others remember who fell silent
@@ -271,6 +272,7 @@ export class LiveText {
       this.unsaved.splice(0, count);
       this.unsavedCount.value = this.unsaved.length;
       this.keepSoon();
+      this.tellAgainSoon(); // the cursor alone, or what was typed meanwhile
     } catch (error) {
       if (ended.aborted) return;
       if (FINAL.includes(error.code)) this.refuse(error);
@@ -380,16 +382,40 @@ export class LiveText {
   /** States where the cursor is, soon: encoded relative positions, or none. */
   tellSoon(root, anchor, head) {
     this.cursor = { root, anchor: anchor ? textOf(anchor) : "", head: head ? textOf(head) : "" };
+    this.tellAgainSoon();
+  }
+
+  tellAgainSoon() {
     this.telling ??= setTimeout(() => {
       this.telling = undefined;
-      if (JSON.stringify(this.cursor) !== this.told) this.tell();
+      if (JSON.stringify(this.standing()) !== this.told) this.tell();
     }, TELL_MS);
+  }
+
+  /** The cursor; while something is typed and not saved, where that begins, what it is, and which part of the document. */
+  standing() {
+    if (!this.unsaved.length || !this.client.value) return this.cursor;
+    const { Y } = this;
+    const { structs, ds } = Y.decodeUpdate(Y.mergeUpdates(this.unsaved));
+    const [first] = structs;
+    const own = (one, at) => one.id.client === this.client.value && typeof one.content?.str === "string" && (!at || one.origin?.clock === one.id.clock - 1);
+    const end = structs.findIndex((one, at) => !own(one, at));
+    const words = structs.slice(0, end < 0 ? undefined : end).map((one) => one.content.str).join("");
+    if (!words || ds.clients.size || (first.parent ?? this.cursor.root) !== this.cursor.root) return this.cursor; // others see it once it is saved
+    const { client, clock } = first.id;
+    const type = this.document.value.getText(this.cursor.root);
+    const before = first.origin
+      ? Y.createRelativePositionFromJSON({ item: first.origin, assoc: -1 })
+      : Y.createRelativePositionFromTypeIndex(type, 0, -1);
+    const place = textOf(Y.encodeRelativePosition(before));
+    return { ...this.cursor, anchor: place, head: place, typed: [...words].slice(0, TYPED_MAX).join(""), client, clock };
   }
 
   async tell() {
     if (!this.cursor || this.isClosed || !this.isLive.value) return;
-    this.told = JSON.stringify(this.cursor);
-    const values = { branch: this.branch, session: textOf(this.session), ...this.cursor };
+    const standing = this.standing();
+    this.told = JSON.stringify(standing);
+    const values = { branch: this.branch, session: textOf(this.session), ...standing };
     await this.api.tellPresence(values, { once: true, signal: this.ends.signal }).catch(() => {}); // told again soon
   }
 }

@@ -134,7 +134,7 @@ function Editor({ live, library, root, mayWrite, title }) {
 
 function othersIn(others, root) {
   const found = others.filter((one) => one.root === root && one.head);
-  return found.map((one) => ({ name: nameOf(one), color: bytesOf(one.session)[0], anchor: bytesOf(one.anchor), head: bytesOf(one.head) }));
+  return found.map((one) => ({ name: nameOf(one), color: bytesOf(one.session)[0], anchor: bytesOf(one.anchor), head: bytesOf(one.head), typed: one.typed, client: one.client, clock: one.clock }));
 }
 
 function History({ branch }) {

@@ -95,7 +95,10 @@ FOLLOW_TEXT: Final[Operation[TextChanges]] = Operation(
     "GET", "/branches/{branch}/text/changes", "documents.TextChanges", defaults={"vector": "", "session": ""}
 )
 TELL_PRESENCE: Final[Operation[Empty]] = Operation(
-    "PUT", "/branches/{branch}/text/presence", "values.Empty", defaults={"anchor": b"", "head": b""}
+    "PUT",
+    "/branches/{branch}/text/presence",
+    "values.Empty",
+    defaults={"anchor": b"", "head": b"", "typed": "", "client": 0, "clock": 0},
 )
 FOLLOW_JSON: Final[Operation[JsonDocumentView]] = Operation(
     "GET", "/branches/{branch}/json", "json_documents.JsonDocumentView", defaults={"name": ""}
@@ -251,17 +254,35 @@ class DocumentsCalls(SyncCaller):
         )
 
     def tell_presence(
-        self, branch: str, session: bytes, root: str, *, anchor: bytes = b"", head: bytes = b""
+        self,
+        branch: str,
+        session: bytes,
+        root: str,
+        *,
+        anchor: bytes = b"",
+        head: bytes = b"",
+        typed: str = "",
+        client: int = 0,
+        clock: int = 0,
     ) -> Empty:
         """Tell other editors of a branch's text that one has it open, and where its cursor is.
 
         Told to editors at this node and, under the node's user, to connected nodes of members who read the
-        branch; stored nowhere. It holds for 30 seconds: tell it again every 10, and when the cursor moves, at
-        most five times a second.
+        branch; stored nowhere. It holds for 30 seconds: tell it again every 10, and when the cursor moves or
+        something is typed, at most 16 times a second.
         """
         return self._call(
             TELL_PRESENCE,
-            {"branch": branch, "session": session, "root": root, "anchor": anchor, "head": head},
+            {
+                "branch": branch,
+                "session": session,
+                "root": root,
+                "anchor": anchor,
+                "head": head,
+                "typed": typed,
+                "client": client,
+                "clock": clock,
+            },
         )
 
     def follow_json(self, branch: str, *, name: str = "") -> JsonDocumentView:

@@ -148,6 +148,13 @@ class PresenceView(TypedDict):
     root: str
     anchor: Annotated[str, means("A Yjs relative position, in base64. Empty: nowhere.")]
     head: Annotated[str, means("The same.")]
+    typed: Annotated[
+        str, means("What was typed at `head` and was in no commit when this was told. Empty: nothing.")
+    ]
+    client: Annotated[Count, means("The Yjs client id that typed it.")]
+    clock: Annotated[
+        Count, means("The Yjs clock of its first character: of what has come, nothing is shown twice.")
+    ]
 
 
 class TextChanges(TypedDict):

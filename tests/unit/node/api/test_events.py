@@ -328,8 +328,8 @@ async def test_sources_at_one_cursor_share_a_read_and_miss_nothing(
             assert found == [str(number) for number in range(20)]
             texts.extend(found)
 
-        monkeypatch.setattr(edits_module, "EVENT_PAUSE_SECONDS_MIN", 0)
-        monkeypatch.setattr(edits_module, "EVENT_PAUSE_SECONDS", 0)
+        monkeypatch.setattr(event_streams, "EVENT_PAUSE_SECONDS_MIN", 0)
+        monkeypatch.setattr(event_streams, "EVENT_PAUSE_SECONDS", 0)
         reads.clear()
         alice.write(branch, "0")
         async with trio.open_nursery() as nursery:

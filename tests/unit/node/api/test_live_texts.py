@@ -1,5 +1,6 @@
 """Texts that editors follow: what is lacking, what is new, who else is here, and many keys in one commit."""
 
+import re
 from base64 import b64decode, b64encode, urlsafe_b64encode
 from pathlib import Path
 from typing import Any
@@ -8,12 +9,18 @@ import pytest
 import trio
 from pycrdt import Doc, Text
 
-from node.api import live_texts
-from node.api.event_streams import Event
+from node.api import event_streams
+from node.api.event_streams import Event, pause_of
 from node.api.live_texts import TextSource
 from node.runtime.errors import ServiceError
 from protocol.formats.text import id_text, parse_id
-from protocol.limits.users import TEXT_POSITION_SIZE_MAX, TEXT_STREAMS_MAX, TEXT_VECTOR_SIZE_MAX
+from protocol.limits.peers import PRESENCES_PER_SECOND_MAX
+from protocol.limits.users import (
+    TEXT_POSITION_SIZE_MAX,
+    TEXT_STREAMS_MAX,
+    TEXT_TYPED_SIZE_MAX,
+    TEXT_VECTOR_SIZE_MAX,
+)
 from protocol.session.presence import Presence
 from storage.commits.void_marks import load_judged, mark_void
 from tests.support.answers import check_event
@@ -21,6 +28,7 @@ from tests.support.editors import client_of
 from tests.support.ids import as_commit_id
 from tests.support.served import Served, served
 
+WEB = Path(__file__).parents[4] / "node" / "web"
 TEXT = "/api/v1/branches/main/text"
 OWN = b"12345678"
 OTHER = b"abcdefgh"
@@ -56,9 +64,9 @@ async def _push(one: Served, update: str, *, gather: bool = False) -> dict[str, 
     return found
 
 
-async def _tell(one: Served, session: bytes, root: str = "text", **fields: bytes) -> int:
-    body = {"session": b64encode(session).decode(), "root": root}
-    body |= {name: b64encode(value).decode() for name, value in fields.items()}
+async def _tell(one: Served, session: bytes, root: str = "text", **fields: bytes | str | int) -> int:
+    told: dict[str, bytes | str | int] = {"session": session, "root": root, **fields}
+    body = {name: b64encode(one).decode() if isinstance(one, bytes) else one for name, one in told.items()}
     return (await one.client.put(f"{TEXT}/presence", json=body)).status_code
 
 
@@ -78,7 +86,7 @@ async def test_an_editor_asks_for_what_it_lacks_and_for_who_else_is_here(tmp_pat
         first = (await one.client.get(f"{TEXT}/changes")).json()
         assert (reader.take(first["update"]), first["others"]) == ("one ", [])
         await _push(one, writer.write("two"))
-        assert await _tell(one, OTHER, anchor=b"a", head=b"h") == 200
+        assert await _tell(one, OTHER, anchor=b"a", head=b"h", typed="ke", client=7, clock=3) == 200
         assert await _tell(one, OWN) == 200
         query = {"vector": reader.vector, "session": urlsafe_b64encode(OWN).decode()}
         rest = (await one.client.get(f"{TEXT}/changes", params=query)).json()
@@ -91,6 +99,9 @@ async def test_an_editor_asks_for_what_it_lacks_and_for_who_else_is_here(tmp_pat
             "root": "text",
             "anchor": b64encode(b"a").decode(),
             "head": b64encode(b"h").decode(),
+            "typed": "ke",
+            "client": 7,
+            "clock": 3,
         }
         assert await _tell(one, OTHER, root="") == 200
         assert (await one.client.get(f"{TEXT}/changes", params=query)).json()["others"] == []
@@ -102,6 +113,7 @@ async def test_an_editor_asks_for_what_it_lacks_and_for_who_else_is_here(tmp_pat
         assert refused.json()["error"]["code"] == "bad_input"
         assert await _tell(one, b"short") == 400
         assert await _tell(one, OWN, head=b"x" * (TEXT_POSITION_SIZE_MAX + 1)) == 400
+        assert await _tell(one, OWN, typed="x" * (TEXT_TYPED_SIZE_MAX + 1)) == 400
         assert await _tell(one, OWN, root="x" * 65) == 400
 
 
@@ -138,7 +150,7 @@ async def test_others_who_move_all_the_time_are_looked_at_at_a_pace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pause = 0.05
-    monkeypatch.setattr(live_texts, "EVENT_PAUSE_SECONDS", pause)
+    monkeypatch.setattr(event_streams, "EVENT_PAUSE_SECONDS_MIN", pause)
     async with served(tmp_path) as one:
         one.node.create_repo()
         source = one.service.branches.live_texts.follow("main", "", urlsafe_b64encode(OWN).decode())
@@ -152,6 +164,14 @@ async def test_others_who_move_all_the_time_are_looked_at_at_a_pace(
             await _next(source, "presence")
         assert trio.current_time() - began >= 3 * pause
         source.stop()
+
+
+def test_what_waits_between_a_key_and_anothers_page_is_under_two_tenths_of_a_second() -> None:
+    """A key goes with the next statement of presence, which this node tells streams of texts at their pace."""
+    script = (WEB / "state/live_text.js").read_text(encoding="utf-8")
+    milliseconds = int(re.search(r"const TELL_MS = (\d+);", script)[1])  # type: ignore[index]
+    assert milliseconds / 1000 + pause_of(TEXT_STREAMS_MAX) < 0.2, "with all streams that there may be"
+    assert 1000 / milliseconds <= PRESENCES_PER_SECOND_MAX, "none of a steady hand is dropped"
 
 
 async def test_updates_of_a_moment_become_one_commit_and_each_push_is_durable(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Presences of texts: what seals them, what a session passes on, and their bounds."""
 
 import pytest
+from msgspec.structs import replace
 
 from protocol.codec import DecodeError
 from protocol.crypto.hashing import announced_topic, blind_topic
@@ -8,7 +9,7 @@ from protocol.crypto.keys import ReadKey, UserSeed
 from protocol.crypto.signing import key_pair, public_key, sign
 from protocol.ids import AnnouncedTopic, BranchId, SessionId, TopicKey, UserId
 from protocol.limits.peers import PRESENCE_BOX_SIZE_MAX
-from protocol.limits.users import TEXT_POSITION_SIZE_MAX, TEXT_ROOT_SIZE_MAX
+from protocol.limits.users import TEXT_POSITION_SIZE_MAX, TEXT_ROOT_SIZE_MAX, TEXT_TYPED_SIZE_MAX
 from protocol.session.events import MessageReceived, PresenceTold, TopicFollowed
 from protocol.session.features import FEATURES
 from protocol.session.messages import (
@@ -40,7 +41,7 @@ SEED = UserSeed(b"u" * 32)
 USER, SECRET = key_pair(SEED)
 NONCE = b"n" * PRESENCE_NONCE_SIZE
 BRANCH = BranchId(b"b" * 32)
-HERE = Presence(b"12345678", BRANCH, "text", b"anchor", b"head")
+HERE = Presence(b"12345678", BRANCH, "text", b"anchor", b"head", "typed", 7, 5)
 
 
 def _seal(presence: Presence = HERE, *, user: UserId = USER, place: PresencePlace = PLACE) -> bytes:
@@ -79,6 +80,9 @@ def test_a_forged_presence_is_told_apart() -> None:
         (KEY, PLACE, _seal(Presence(b"12345678", BranchId(b"short"), "text"))),
         (KEY, PLACE, _seal(Presence(b"12345678", BRANCH, "x" * (TEXT_ROOT_SIZE_MAX + 1)))),
         (KEY, PLACE, _seal(Presence(b"12345678", BRANCH, "text", b"x" * (TEXT_POSITION_SIZE_MAX + 1)))),
+        (KEY, PLACE, _seal(replace(HERE, typed="x" * (TEXT_TYPED_SIZE_MAX + 1)))),
+        (KEY, PLACE, _seal(replace(HERE, client=2**53))),
+        (KEY, PLACE, _seal(replace(HERE, clock=2**53))),
     ]
     for key, place, said in forged:
         with pytest.raises(ForgedPresence):
@@ -87,7 +91,9 @@ def test_a_forged_presence_is_told_apart() -> None:
 
 def test_the_longest_presence_fits_its_message_and_one_byte_more_is_refused() -> None:
     position = b"x" * TEXT_POSITION_SIZE_MAX
-    longest = Presence(b"12345678", BRANCH, "\U0001f600" * TEXT_ROOT_SIZE_MAX, position, position)
+    words = "\U0001f600" * TEXT_TYPED_SIZE_MAX
+    root = "\U0001f600" * TEXT_ROOT_SIZE_MAX
+    longest = Presence(b"12345678", BRANCH, root, position, position, words, 2**53 - 1, 2**53 - 1)
     box = _seal(longest)
     assert len(box) <= PRESENCE_BOX_SIZE_MAX
     assert open_presence(KEY, PLACE, box) == (USER, longest)
