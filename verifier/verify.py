@@ -44,9 +44,11 @@ from protocol.crypto.signing import Claim
 from protocol.formats.body import (
     Body,
     Checkpoint,
+    ErasedBody,
     Permission,
     RepoInit,
     UnknownBody,
+    UnopenedBody,
     body_kind,
     content_of,
 )
@@ -153,6 +155,12 @@ def sign_off(
     if not holds:
         return Rejected(commit.commit_id, "bad_signature", "the author did not sign this")
     return SignedCommit(commit, body, parts, _MAKER)
+
+
+def without_body(signed: SignedCommit) -> SignedCommit:
+    """Return a commit as it is to who lacks the body, whose kind the header declares: the verdict is the same (V9)."""
+    assert isinstance(signed.body, UnopenedBody), "else a verdict may rest on it"
+    return SignedCommit(signed.commit, ErasedBody(signed.body.tag), None, _MAKER)
 
 
 def key_mark(epoch: EpochId) -> Mark:

@@ -354,7 +354,7 @@ export interface RepoStanding {
 /** One thing that people are told of a repo: a code, with the values that belong to it. */
 export interface StandingPart {
   at?: number | null;
-  code: "alone" | "ask_accepted" | "ask_closed" | "ask_expired" | "ask_failed" | "ask_refused" | "ask_sending" | "ask_waiting" | "behind" | "behind_quiet" | "causes_missing" | "comparing" | "damaged" | "epoch_due" | "excluded" | "false_checkpoint" | "false_voucher" | "follows_parts" | "former" | "guests" | "held" | "in_sync" | "join_refused" | "joining" | "link_ended" | "membership_damaged" | "not_shared" | "own_forks" | "reading" | "reading_branches" | "refused" | "requests" | "secrets_missing" | "sending" | "stalled" | "syncing" | "topics_waiting" | "uncertain" | "unfetched_files" | "unheld" | "unheld_unknown" | "unread" | "vouched" | "waiting";
+  code: "alone" | "ask_accepted" | "ask_closed" | "ask_expired" | "ask_failed" | "ask_refused" | "ask_sending" | "ask_waiting" | "behind" | "behind_quiet" | "causes_missing" | "comparing" | "damaged" | "epoch_due" | "excluded" | "false_checkpoint" | "false_voucher" | "follows_parts" | "former" | "guests" | "held" | "in_sync" | "join_refused" | "joining" | "keeps_parts" | "link_ended" | "membership_damaged" | "not_kept" | "not_shared" | "own_forks" | "reading" | "reading_branches" | "refused" | "requests" | "secrets_missing" | "sending" | "stalled" | "syncing" | "topics_waiting" | "uncertain" | "unfetched_files" | "unheld" | "unheld_unknown" | "unread" | "vouched" | "waiting";
   count?: number;
   foreign?: number;
   least?: boolean;
@@ -501,11 +501,25 @@ export interface RepoHolder {
   connected: boolean;
   has_all: boolean;
   held_at: number | null;
+  keeps: number | null;
   lacks: number | null;
   name: string;
   owner: PeerOwner | null;
   peer: string;
   relay: boolean;
+}
+
+/** Branches of a repo whose contents this node keeps. Headers of all commits are always kept. */
+export interface RepoKeeping {
+  absent: number;
+  branches: string[] | null;
+  not_kept: number;
+  repo: string;
+}
+
+/** Says whose contents to keep. */
+export interface KeepingRequest {
+  branches: string[] | null;
 }
 
 /** No fields: the action is done. */
@@ -979,6 +993,7 @@ export interface BranchView {
   commits: number;
   head_count: number;
   heads: string[];
+  kept: boolean;
   main: boolean;
   name: string;
   pending: number;
@@ -1247,6 +1262,7 @@ export interface PostVersion {
   imported_author?: string;
   mentions?: Mention[];
   merged?: BranchHeads;
+  not_kept?: boolean;
   origin?: Origin;
   person: string;
   reply_to?: ReplyTo;
@@ -1286,6 +1302,7 @@ export interface TimelineItem {
   kind: string;
   mentions?: Mention[];
   merged?: BranchHeads;
+  not_kept?: boolean;
   origin?: Origin;
   person: string;
   place: string;
@@ -1337,6 +1354,7 @@ export interface CommitItem {
   kind: string;
   mentions?: Mention[];
   merged?: BranchHeads;
+  not_kept?: boolean;
   origin?: Origin;
   person: string;
   rank: number;
@@ -1396,6 +1414,7 @@ export interface EditItem {
   kind: string;
   mentions?: Mention[];
   merged?: BranchHeads;
+  not_kept?: boolean;
   origin?: Origin;
   person: string;
   rank: number;
@@ -1448,6 +1467,7 @@ export interface StateItem {
   kind: string;
   mentions?: Mention[];
   merged?: BranchHeads;
+  not_kept?: boolean;
   origin?: Origin;
   person: string;
   rank: number;
@@ -1722,6 +1742,7 @@ export interface CommentView {
   kind: string;
   mentions?: Mention[];
   merged?: BranchHeads;
+  not_kept?: boolean;
   offer: string;
   origin?: Origin;
   quote: string;
@@ -2580,6 +2601,10 @@ export class Ravel {
   forkRepo(values: { repo: string } & NameRequest, options?: RequestOptions): Promise<RepoFork>;
   /** List who has what of a repo: peers that follow it now, and those that were seen to hold all of it. */
   listHolders(values: { repo: string }, options?: RequestOptions): Promise<HolderList>;
+  /** Show of which branches of a repo this node keeps the contents. */
+  showKeeping(values: { repo: string }, options?: RequestOptions): Promise<RepoKeeping>;
+  /** Keep contents of some branches of a repo alone on this node, or of all. What is here stays. */
+  setKeeping(values: { repo: string } & KeepingRequest, options?: RequestOptions): Promise<RepoKeeping>;
   /** Delete a repo from this node, with all its commits. */
   forgetRepo(values: { repo: string; accept_loss?: boolean }, options?: RequestOptions): Promise<Empty>;
   /** Make a link that lets anyone read a repo. */

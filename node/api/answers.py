@@ -90,6 +90,8 @@ def _branch_answers(service: BranchService) -> tuple[Answer, ...]:
         answer(repos.FORK_REPO, service.repos.fork),
         answer(repos.FORGET_REPO, service.repos.forget),
         answer(repos.LIST_HOLDERS, service.repos.list_holders),
+        answer(repos.SHOW_KEEPING, service.repos.show_keeping),
+        answer(repos.SET_KEEPING, service.repos.set_keeping),
         answer(repos.LIST_TAGS, service.names.list_tags),
         answer(repos.SET_TAG, service.names.set_tag),
         answer(repos.REMOVE_TAG, service.names.remove_tag),

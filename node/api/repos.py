@@ -14,13 +14,15 @@ from node.observe.standing import Standings
 from node.observe.standing_view import Outlook, view_holder
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
+from node.sync.kept_parts import keep_contents
 from protocol.codec import DecodeError
 from protocol.crypto.signing import BadSignature, verify_public_key
 from protocol.formats.links import find_kept_ask
-from protocol.formats.text import parse_id
+from protocol.formats.text import id_text, parse_id
 from protocol.ids import UserId
-from ravel.types.repos import HolderList, RepoFork, RepoView
+from ravel.types.repos import HolderList, RepoFork, RepoKeeping, RepoView
 from ravel.types.values import Empty
+from storage.commits.absent_bodies import count_erased
 from storage.repos.repos import Repo
 
 
@@ -85,6 +87,36 @@ class Repos:
                 view_holder(one, called(one.peer))
                 for one in self._standings.holders(self._targets.repo(repo))
             ]
+        }
+
+    async def show_keeping(self, repo: str) -> RepoKeeping:
+        """Tell of which branches of a repo this node keeps the contents."""
+        target = self._targets.repo(repo)
+        return await self._hub.run_blocking(self._keeping, target)
+
+    async def set_keeping(self, repo: str, branches: Sequence[str] | None) -> RepoKeeping:
+        """Keep contents of these branches of a repo alone, or of all. What is here stays. Raises ServiceError."""
+        target = self._targets.repo_with_members(repo)
+        repo_text, kept = id_text(target.repo_id), None
+        if branches is not None:
+            kept = {self._targets.branch(f"{repo_text}:{one}").num for one in branches}
+        await self._hub.write(keep_contents, self._hub.replica, target, kept)
+        self._hub.topics_changed()
+        self._hub.absences.ring()
+        return await self._hub.run_blocking(self._keeping, target)
+
+    def _keeping(self, repo: Repo) -> RepoKeeping:
+        replica = self._hub.replica
+        current = replica.repos.get(repo.num, repo)
+        there = [one for one in replica.branches_in(repo.num) if not one.facts.is_root_branch]
+        with replica.database.read() as connection:
+            absent = sum(count_erased(connection, one.num) for one in there if not one.is_kept)
+        kept = [id_text(one.branch_id) for one in there if one.is_kept]
+        return {
+            "repo": id_text(repo.repo_id),
+            "branches": None if current.keeps_all else kept,
+            "not_kept": sum(not one.is_kept for one in there),
+            "absent": absent,
         }
 
     async def forget(self, repo: str, accept_loss: bool = False) -> Empty:

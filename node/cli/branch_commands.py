@@ -450,9 +450,9 @@ _KINDS = {
 
 def _kind(item: "CommitItem") -> str:
     """Return the line of a commit that is no post: its kind, and why its content is not here, or what it names."""
-    for lack in ("erased", "unreadable", "damaged"):
+    for lack in ("not_kept", "erased", "unreadable", "damaged"):
         if item.get(lack):
-            return f"({item['kind']}, {lack})"
+            return f"({item['kind']}, {'not kept here' if lack == 'not_kept' else lack})"
     named = ", ".join(item.get("files", ()))
     for said in (item.get("continues"), item.get("merged")):
         named = named or (f"{said['branch'][:12]} at {said['commits'][0][:12]}" if said else "")

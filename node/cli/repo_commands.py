@@ -323,6 +323,45 @@ def holders(api: "Client", repo: RepoArgument = "") -> "HolderList":
     return api.list_holders(repo)
 
 
+def _print_keeping(shown: Mapping[str, Any]) -> None:
+    """Print whose contents are kept."""
+    if shown["branches"] is None:
+        say_wrapped(f"{shown['name']}: the contents of all branches are kept here.")
+        return
+    kept = ", ".join(shown["names"]) or "no branch"
+    say_wrapped(f"{shown['name']}: the contents of {kept} are kept here.")
+    others = counted(shown["not_kept"], "other branch", "other branches")
+    say_wrapped(f"Not kept here: those of {others}, {counted(shown['absent'], 'commit')}.")
+
+
+@repo.command("keep")
+@prints(_print_keeping)
+def keep(
+    api: "Client",
+    repo: RepoArgument = "",
+    branches: Annotated[
+        str | None,
+        typer.Option(help="Names of branches, with commas between them; an empty text for none, or all."),
+    ] = None,
+) -> Outcome:
+    """Choose the branches of a repo whose contents this computer keeps, or show them.
+
+    Of other branches, also such as are added later, you have who wrote when, and contents once you open them: they come from
+    a peer. What is here already stays, and what you write. Files come when they are opened, whatever is kept.
+
+    Other computers are told, and count this one for what it keeps alone.
+    """
+    if branches is None:
+        answer = api.show_keeping(repo)
+    else:
+        named = [one.strip() for one in branches.split(",")]
+        answer = api.set_keeping(repo, None if branches == "all" else [one for one in named if one])
+    there = {one["branch"]: one["name"] for one in api.list_branches(answer["repo"])["branches"]}
+    name = next((one["name"] for one in api.list_repos()["repos"] if one["repo"] == answer["repo"]), repo)
+    kept = sorted(there.get(one, one[:12]) for one in answer["branches"] or ())
+    return Outcome(answer, shown={**answer, "name": name, "names": kept})
+
+
 @repo.command("fork")
 @prints(words.REPO_FORKED)
 def fork(

@@ -124,6 +124,10 @@ class SyncState:
                 for peer, _ in self.peers[:_PEERS_NAMED_MAX]
             )
             return f"no peer is connected; this node dials {tried}"
+        parts = [] if self.standing is None else self.standing["parts"]
+        partial = [one for one in parts if one["code"] == "keeps_parts"]
+        if partial:
+            return f"a peer keeps contents of {counted(partial[0]['count'], 'branch', 'branches')} alone"
         if self.waiting_topics:
             return f"{counted(self.waiting_topics, 'topic')} not compared yet with a peer"
         if not any(topic["state"] != "not joined" for topics in connected for topic in topics):

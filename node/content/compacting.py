@@ -88,6 +88,12 @@ class Compacting:
         held = self._hub.replica.permission(repo, self._author.user)
         if held is None or held < Permission.MANAGE:
             raise ServiceError("not_permitted", "compacting a branch needs the permission manage (M15)")
+        if not branch.is_kept:  # what is given up is given up for everybody
+            raise ServiceError(
+                "incomplete",
+                "the contents of the branch are not kept on this node",
+                "`ravel repo keep REPO --branches all` keeps them; compact it once they have come",
+            )
 
     def _measure(
         self, branch: Branch, find: Callable[[Replica, Connection, Branch], list[TimelineRow]]

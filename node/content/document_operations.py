@@ -152,7 +152,8 @@ def not_here(error: ErasedValues) -> ServiceError:
     return ServiceError(
         "incomplete",
         f"{error}, and nothing that counts stands for them",
-        "connect to a peer that has them; adopt what is void of it (`ravel branch adopt`); or give them up, for everybody: "
+        "connect to a peer that has them; keep the branch here (`ravel repo keep`); adopt what is void of it "
+        "(`ravel branch adopt`); or give them up, for everybody: "
         "`ravel branch compact --without-missing`",
     )
 

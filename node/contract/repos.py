@@ -9,6 +9,7 @@ from node.contract.endpoint import LINK_ERRORS, WRITE_ERRORS, Endpoint, QueryPar
 from node.contract.made import Makes
 from node.contract.values import IdText, NameRequest, Request, link_of
 from protocol.limits.formats import OWNER_COUNT_MAX
+from protocol.limits.users import KEPT_BRANCHES_MAX
 from ravel.types.repos import (
     EpochList,
     FreshKey,
@@ -16,6 +17,7 @@ from ravel.types.repos import (
     LinkView,
     NewEpoch,
     RepoFork,
+    RepoKeeping,
     RepoList,
     RepoView,
     TagList,
@@ -63,6 +65,17 @@ class FollowRequest(Request, frozen=True):
     """Follows by a read capability."""
 
     capability: Annotated[str, link_of("read", "branch", description="The link of a repo or of a branch.")]
+
+
+class KeepingRequest(Request, frozen=True):
+    """Says whose contents to keep."""
+
+    branches: Annotated[
+        Annotated[list[str], Meta(max_length=KEPT_BRANCHES_MAX)] | None,
+        Meta(
+            description="Names or ids of branches. Others, and such as are added later, are not kept. Null: all are."
+        ),
+    ]
 
 
 class TagRequest(Request, frozen=True):
@@ -150,6 +163,24 @@ LIST_HOLDERS: Final = Endpoint(
     scopes=(*READ_REPO, *NODE),
     summary="List who has what of a repo: peers that follow it now, and those that were seen to hold all of it.",
     answer=HolderList,
+)
+SHOW_KEEPING: Final = Endpoint(
+    name="show_keeping",
+    method="GET",
+    path="/repos/{repo}/keeping",
+    scopes=READ_REPO,
+    summary="Show of which branches of a repo this node keeps the contents.",
+    answer=RepoKeeping,
+)
+SET_KEEPING: Final = Endpoint(
+    name="set_keeping",
+    method="PUT",
+    path="/repos/{repo}/keeping",
+    scopes=ADMIN_REPO,
+    summary="Keep contents of some branches of a repo alone on this node, or of all. What is here stays.",
+    request=KeepingRequest,
+    answer=RepoKeeping,
+    errors=("not_permitted",),
 )
 FORGET_REPO: Final = Endpoint(
     name="forget_repo",

@@ -29,7 +29,7 @@ from node.ingest.tables import PlacedFacts, Tables
 from node.ingest.void_recheck import VoidRecheck
 from node.runtime.errors import ServiceError
 from protocol.crypto.keys import EpochKey
-from protocol.formats.body import Adopt, BranchAdd, RepoInit
+from protocol.formats.body import Adopt, BranchAdd, RepoInit, UnopenedBody
 from protocol.formats.commit import NO_EPOCH, Commit
 from protocol.formats.epochs import EpochInit
 from protocol.ids import (
@@ -80,6 +80,7 @@ from verifier.verify import (
     judge,
     key_mark,
     pin_mark,
+    without_body,
 )
 
 _STARTS: Final = (RepoInit, EpochInit)
@@ -317,6 +318,8 @@ class Acceptance:
             self.ingested.dropped["other_branch"] += 1
             return
         repo, facts, branch_num = found
+        if not self._is_own_round and not self._keeps(repo, branch_num):
+            opened = _bare(opened)
         self._repo_num = repo.num
         kept_under = branch_num or self.tables.roots[repo.repo_id].num
         membership = self._membership(repo)
@@ -362,6 +365,10 @@ class Acceptance:
                 if gives_keys:  # they are taken whatever becomes of it
                     giver = _name_giver(membership, commit, opened.publication.encoded)
                     round_.givers.setdefault(kept_under, {})[commit.commit_id] = giver
+
+    def _keeps(self, repo: Repo, branch_num: int) -> bool:
+        """Return True if the erasable bodies of a branch are kept; 0: of one that is only being added."""
+        return self.tables.branches[branch_num].is_kept if branch_num else repo.keeps_all
 
     def _note_author(self, repo: Repo, author: UserId, said_ms: int) -> None:
         """Note what a commit that a peer has brought says by its author and its time."""
@@ -422,6 +429,7 @@ class Acceptance:
             branch.num,
             ((num, one.topic_num, one.publication) for num, one in zip(nums, new, strict=True)),
             self._now_ms,
+            is_kept=branch.is_kept,
         )
         self.ingested.branches.add(branch.num)
         if not branch.facts.is_root_branch:
@@ -524,6 +532,13 @@ class Acceptance:
                 self._adopted.append((root.repo_num, body))
             case _:
                 pass
+
+
+def _bare(opened: Opened) -> Opened:
+    """Return a commit as it comes from who lacks its body, if no verdict rests on that."""
+    if not isinstance(opened.signed.body, UnopenedBody):
+        return opened
+    return Opened(without_body(opened.signed), opened.publication.bare, opened.is_from_topic)
 
 
 def _name_giver(membership: Membership, commit: Commit, encoded: bytes) -> RejectedGiver:

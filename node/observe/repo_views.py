@@ -142,6 +142,7 @@ class RepoViews:
             false_voucher="" if false is None else maker_name(replica, repo.repo_id, false.states),
             false_signers=self._called(repo, signers),
             members=others,
+            not_kept=sum(not one.is_kept for one in branches),
         )
         return repo_view(
             repo,

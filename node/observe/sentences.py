@@ -44,8 +44,8 @@ def _since(part: "StandingPart") -> str:
     return "" if at is None else f" since {_when.get()(at)}"
 
 
-def _count(part: "StandingPart", one: str) -> str:
-    return f"{'at least ' if part.get('least') else ''}{counted(part['count'], one)}"
+def _count(part: "StandingPart", one: str, many: str = "") -> str:
+    return f"{'at least ' if part.get('least') else ''}{counted(part['count'], one, many)}"
 
 
 def _verb(part: "StandingPart", one: str, many: str) -> str:
@@ -179,6 +179,12 @@ _PARTS: Final[Mapping[str, Callable[["StandingPart"], str]]] = {
     "comparing": lambda one: f"comparing with {_peers(one)}",
     "behind": lambda one: f"behind by {_count(one, 'commit')}, to come from {_peers(one)}{_pace(one)}",
     "behind_quiet": _quiet,
+    "keeps_parts": lambda one: (
+        f"{_peers(one)} has all commits, and keeps contents of {_count(one, 'branch', 'branches')} alone"
+    ),
+    "not_kept": lambda one: (
+        f"contents of {_count(one, 'branch', 'branches')} are not kept here, and come when you open them"
+    ),
     "follows_parts": lambda one: (
         f"{_peers(one)} follows parts of it, or the repo as it was before an exclusion"
     ),

@@ -13,6 +13,7 @@ from typing import Final
 import structlog
 import trio
 
+from node.ingest.tables import Tables
 from node.network.network import Network
 from node.network.peer_state import PeerState
 from node.network.peer_views import find_stall
@@ -29,6 +30,7 @@ from node.observe.standing_view import (
 from node.sync.connection import Connection
 from node.sync.given_blocks import keep_fetched
 from node.sync.hub import Hub
+from node.sync.kept_parts import find_kept_by
 from node.sync.sync_progress import TransferRates
 from protocol.ids import BlockId, PeerId, RepoId, TopicKey, UserId
 from protocol.session.topic_progress import IN_SYNC, TopicProgress
@@ -62,6 +64,7 @@ class _Memory:
     level_since: dict[PeerId, int] = field(default_factory=dict)
     holders: dict[PeerId, Holder] = field(default_factory=dict)
     held: dict[TopicKey, int] = field(default_factory=dict)
+    parts: dict[int, int] = field(default_factory=dict)
     is_stored: bool = True
 
 
@@ -289,7 +292,7 @@ class Standings:
             waiting = sum(connection.is_waiting(one.topic) for one in tables.topics_in(num))
             now = self._hub.clock_ms() // 1000
             has_link = joined or waiting  # a peer with which a topic waits may follow it
-            link = _link(state, joined, tables.writing_topics(num), waiting, now) if has_link else None
+            link = _link(state, joined, tables, num, waiting, now) if has_link else None
             if links.get(connection) != link:
                 found.add(num)
             (seen.moving.add if link is not None and link.changes_alone else seen.moving.discard)(num)
@@ -330,13 +333,17 @@ class Standings:
         links = tuple(self._links.get(repo.num, {}).values())
         # While commits wait here, who holds the same does not hold what they wait for either.
         is_waiting = bool(self._hub.replica.waiting_in(repo.num))
-        level = [] if is_waiting else [link.peer for link in links if link.is_level]
+        level = [] if is_waiting else [link.peer for link in links if link.has_all]
         newest = self._last.get(repo.num, self._last_at_start)
         _note_still_held(memory, self._looked_ms)
         _note_level(memory, level, self._hub.clock_ms(), newest)
         here = {one.topic for one in self._hub.replica.tables.topics_in(repo.num)}
         memory.held = {topic: upto for topic, upto in memory.held.items() if topic in here}
         memory.held.update(dict.fromkeys((topic for link in links for topic in link.held), newest))
+        partly = [] if is_waiting else [one.keeps for one in links if one.is_level and one.keeps is not None]
+        if partly:  # everybody keeps the root branch
+            kept = frozenset((self._hub.replica.root_branch(repo).num,)).union(*partly)
+            memory.parts.update(dict.fromkeys(kept, newest))
         last = max(memory.holders.values(), key=lambda one: (one.upto, one.held_at), default=None)
         return Outlook(
             links,
@@ -345,6 +352,7 @@ class Standings:
             last,
             last is not None and last.peer in self._network.relays,
             dict(memory.held),
+            dict(memory.parts),
             self._foreign,
         )
 
@@ -364,19 +372,21 @@ class Standings:
         commits or files.
         """
         found: dict[int, int | None] = dict.fromkeys(outlooks, 0)
-        asked = [num for num, one in outlooks.items() if not any(link.is_level for link in one.links)]
+        asked = [num for num, one in outlooks.items() if not any(link.has_all for link in one.links)]
         with self._hub.replica.database.read() as connection:
             files = count_unfetched(connection, list(outlooks), user, UNHELD_COUNTED_MAX)
             author_num = load_author_num(connection, user)
             latest = [] if author_num is None else load_latest(connection, asked, author_num)
             for repo_num, branch_num, num in latest:
                 assert author_num is not None, "some were found"
-                last, count = outlooks[repo_num].last, found[repo_num]
-                if last is None:
-                    found[repo_num] = None
-                elif count is not None and num > last.upto:
-                    held = outlooks[repo_num].held
-                    since = load_since(connection, branch_num, author_num, last.upto, UNHELD_COUNTED_MAX)
+                outlook, count = outlooks[repo_num], found[repo_num]
+                held, upto = outlook.held, outlook.parts.get(branch_num, 0)
+                if outlook.last is not None:
+                    upto = max(upto, outlook.last.upto)
+                elif not outlook.parts:
+                    found[repo_num] = count = None
+                if count is not None and num > upto:
+                    since = load_since(connection, branch_num, author_num, upto, UNHELD_COUNTED_MAX)
                     found[repo_num] = count + sum(own > held.get(topic, 0) for own, topic in since)
         return {num: Unheld(count, files[num]) for num, count in found.items()}
 
@@ -416,7 +426,8 @@ def is_topic_level(state: str, behind: int, *, bodiless: bool) -> bool:
 def _link(
     state: PeerState,
     each: Sequence[TopicProgress],
-    written: AbstractSet[TopicKey],
+    tables: Tables,
+    repo_num: int,
     waiting: int,
     unix_seconds: int,
 ) -> Link:
@@ -425,6 +436,10 @@ def _link(
     Level is who follows all topics that are written on now: the excluded hold earlier epochs.
     """
     assert state.connection is not None, "the caller looked"
+    written = tables.writing_topics(repo_num)
+    said = [find_kept_by(tables, tables.by_topic[one.topic], one) for one in each]
+    partly = [one for one in said if one is not None]
+    keeps = partly[0].intersection(*partly) if partly else None
     is_level = all(is_topic_level(one.state, one.behind, bodiless=one.bodiless > 0) for one in each)
     is_compared = all(one.state != "comparing" for one in each)
     rates, now = state.connection.transfer_rates, trio.current_time()
@@ -439,13 +454,16 @@ def _link(
         next((one.state.removeprefix(_REFUSED) for one in each if one.state.startswith(_REFUSED)), ""),
         _sum_rates(rates.arriving, coming, now),
         _sum_rates(rates.leaving, [one.topic for one in each if one.unconfirmed], now),
-        frozenset(one.topic for one in each if one.state == IN_SYNC and not one.unconfirmed),
+        frozenset(
+            one.topic for one in each if one.state == IN_SYNC and not one.unconfirmed and keeps is None
+        ),
         _quiet_for(
             now - max((rates.arriving.last_at(topic) or state.met_at for topic in coming), default=now)
         ),
         waiting,
         bool(each),
         min(filter(None, stalls), default=None),
+        keeps,
     )
 
 

@@ -61,6 +61,13 @@ class Link:
     """The peer follows a topic of the repo; else it may, for some wait."""
     stall: Stall | None = None
     """The longest of its topics."""
+    keeps: frozenset[int] | None = None
+    """Branches whose bodies the peer keeps; of others it has headers alone. None: of all."""
+
+    @property
+    def has_all(self) -> bool:
+        """True if the peer has all that is here, with the bodies."""
+        return self.is_level and self.keeps is None
 
     @property
     def is_coming(self) -> bool:
@@ -87,6 +94,8 @@ class Outlook:
     last_is_relay: bool = False
     held: Mapping[TopicKey, int] = field(default_factory=dict)
     """Topics of which a peer was seen to have all, since the start, with the last commit's number then."""
+    parts: Mapping[int, int] = field(default_factory=dict)
+    """The same of branches, and of peers that keep some alone."""
     foreign: int = 0
     """Of the peers that are connected, those that say what this version does not know."""
 
@@ -141,6 +150,7 @@ class RepoFacts:
     false_voucher: str = ""
     """Name of who made the link, where it names posts that were rejected here."""
     false_signers: tuple[str, ...] = ()  # what the admins are called who signed other members than are here
+    not_kept: int = 0  # branches whose bodies are not kept here
     members: int | None = None  # how many other members there are; None where that is not known
 
 
@@ -170,7 +180,7 @@ def describe_standing(
             facts.ask is None or link_state != "in_sync"
         ):  # else a peer has the request, and of the repo nothing is here
             parts += link_parts
-        parts += _count_parts(guests=guests, requests=facts.requests)
+        parts += _count_parts(guests=guests, requests=facts.requests, not_kept=facts.not_kept)
     return {
         "state": state or link_state,
         "parts": parts,
@@ -200,7 +210,8 @@ def view_holder(one: PeerStanding, called: CalledPeer) -> RepoHolder:
         "peer": id_text(one.peer),
         "relay": one.is_relay,
         "connected": one.link is not None,
-        "has_all": one.link is not None and one.link.is_level,
+        "has_all": one.link is not None and one.link.has_all,
+        "keeps": None if one.link is None or one.link.keeps is None else len(one.link.keeps),
         "lacks": None if one.link is None else one.link.unsent,
         "held_at": None if one.held_at is None else one.held_at // 1000,
     }
@@ -312,6 +323,8 @@ def _links_parts(
         return "syncing", [{**part, **_pace(link.behind, link.coming), "code": "behind"}]
     if not link.unsent and link.waiting:
         return "syncing", [{**part, "code": "topics_waiting", "count": link.waiting}]
+    if not link.unsent and link.is_level and link.keeps is not None:
+        return "syncing", [{**part, "code": "keeps_parts", "count": len(link.keeps)}]
     if not link.unsent:
         return "not_shared", [{**part, "code": "follows_parts"}]
     return "syncing", [{**part, **_pace(link.unsent, link.going), "code": "sending", "count": link.unsent}]

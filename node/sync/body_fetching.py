@@ -13,7 +13,7 @@ while it is connected.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, NamedTuple
@@ -35,6 +35,7 @@ from protocol.limits.peers import (
     WANT_COUNT_MAX,
 )
 from storage.commits.absent_bodies import (
+    await_opened,
     count_bodies_missing,
     find_topics_missing_bodies,
     load_commits_missing_bodies,
@@ -44,6 +45,7 @@ from storage.relay.bare import find_bare, find_lacking_topics, load_lacking
 from storage.relay.quotas import RelayQuotas, Visitor, find_body_room
 from storage.relay.relay import RELAY
 from storage.repos.epochs import Topic
+from storage.repos.repos import Branch
 from storage.topics.difference import REPLICA
 from storage.topics.topic_sets import TopicSet, load_ids
 
@@ -51,6 +53,8 @@ log = structlog.get_logger()
 
 _ABOVE_ALL: Final = 1 << 62
 """A number that no commit has."""
+OPENED_SECONDS: Final = 2.0
+"""Seconds for which a question waits for bodies that it opens: a few round trips."""
 _LOOK_SHARE: Final = 4
 """Times as long as a look took nothing is looked at: a relay may lack bodies of many topics, and peers come and go."""
 
@@ -177,6 +181,39 @@ class _Page(NamedTuple):
     ids: tuple[ItemId, ...]
     """As they are compared with it, without those whose own blocks are damaged here: maybe none."""
     commit_ids: tuple[CommitId, ...]
+
+
+async def fetch_opened(hub: Hub, branch: Branch, ids: Collection[CommitId]) -> bool:
+    """Have bodies come that are opened of a branch that is not kept; return True if any may have.
+
+    Waits OPENED_SECONDS at most, and only for those that nobody opened before: what no connected peer has would be waited
+    for each time. It comes later, when a peer has it.
+    """
+
+    def note() -> list[int]:
+        with hub.replica.database.write() as connection:
+            return await_opened(connection, branch.num, ids)
+
+    def count(nums: list[int]) -> int:
+        with hub.replica.database.read() as connection:
+            return count_bodies_missing(connection, nums)
+
+    try:
+        nums = await hub.write(note)
+    except StorageError as error:  # what is here is shown all the same
+        log.error("storage failed", error=str(error))
+        return False
+    topics = hub.replica.tables.topics_in(branch.repo_num)
+    if not nums or not any(source.has_joined(one.topic) for source in hub.sources for one in topics):
+        return False
+    hub.absences.ring()
+    with trio.move_on_after(OPENED_SECONDS):
+        while True:
+            absences = hub.absences.count
+            if not await hub.run_blocking(count, nums):
+                break
+            await hub.absences.wait(absences)
+    return True
 
 
 class BodyFetcher:

@@ -23,6 +23,7 @@ from node.sync.conversation import Conversation
 from node.sync.followed_topics import FollowedTopics
 from node.sync.hub import Hub
 from node.sync.introductions import Introducer
+from node.sync.kept_parts import KeepsPort
 from node.sync.presence import PresencePort
 from node.sync.relay_client import RelayAnswer, RelayClient
 from node.sync.relay_port import RelayPort, RelayQuestion
@@ -162,6 +163,7 @@ class Connection(Conversation):
         self._relaying = RelayPort(self, self._followed, hub, self._client.note_kept_again)
         self._work = TopicWork(self, stream.session_id, hub, self._relaying)
         self._windows = WindowPort(self, hub, self._work.load_summaries)
+        self._keeps = KeepsPort(self, hub)
         self._written = trio.Event()
         self._rates = MessageRates()
         self._presence = PresencePort(self)
@@ -227,7 +229,15 @@ class Connection(Conversation):
         remember: 10 MB for each connection. The collector counts objects and not their bytes, so it would come late.
         """
         self.has_ended = True
-        del self._circuits, self._client, self._relaying, self._work, self._presence, self._windows
+        del (
+            self._circuits,
+            self._client,
+            self._relaying,
+            self._work,
+            self._presence,
+            self._windows,
+            self._keeps,
+        )
 
     async def _converse(self, nursery: trio.Nursery) -> None:
         nursery.start_soon(self._write)
@@ -274,6 +284,7 @@ class Connection(Conversation):
         self._relaying.entrust_all()
         self._announce()
         self._windows.topics_changed()
+        self._keeps.tell_changes()
         if self.is_stranger:
             self._look_whether_known()
 
@@ -449,6 +460,7 @@ class Connection(Conversation):
                 summaries.append(output.topic)
             else:
                 self._perform(output)
+        self._keeps.tell(summaries)
         self._windows.summarise(summaries)
         for topic in summaries:
             self._hub.presences.introduce(self._presence, topic)

@@ -1,7 +1,7 @@
 """Store queries that a sync session needs, for topics that this node opens and topics that it relays."""
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Final
 
 import structlog
@@ -78,16 +78,18 @@ def topic_set(followed: Followed, *, of_publications: bool) -> TopicSet:
     return TopicSet(tables, num, followed.topic, of_publications, followed)
 
 
-def read_store(replica: Replica, followed: Followed, load: Load, *, of_publications: bool) -> Event:
+def read_store(
+    replica: Replica, followed: Followed, load: Load, *, of_publications: bool, bare_of: Container[int] = ()
+) -> Event:
     """Read what the session asked for, which compares publications or commits.
 
-    Raises StorageError, DamagedKeptBlock.
+    A batch has no erasable bodies of branches with a number in `bare_of`. Raises StorageError, DamagedKeptBlock.
     """
     tables, num = topic_place(followed)
     with replica.database.read() as connection:
         match load:
             case LoadBatch(topic, nums):
-                return BatchLoaded(topic, tuple(_load_batch(replica, connection, followed, nums)))
+                return BatchLoaded(topic, tuple(_load_batch(replica, connection, followed, nums, bare_of)))
             case FindWanted(topic, ids):
                 return WantedFound(topic, find_nums(connection, num, ids, tables))
             case FindBodies(topic, ids):
@@ -260,11 +262,16 @@ class StoredSet:
 
 
 def _load_batch(
-    replica: Replica, connection: Connection, followed: Followed, nums: Sequence[int]
+    replica: Replica,
+    connection: Connection,
+    followed: Followed,
+    nums: Sequence[int],
+    bare_of: Container[int] = (),
 ) -> list[bytes]:
     if isinstance(followed, Topic):
+        signatures = replica.signatures
         try:
-            return load_publications(connection, followed, nums, BATCH_SIZE_TARGET, replica.signatures)
+            return load_publications(connection, followed, nums, BATCH_SIZE_TARGET, signatures, bare_of)
         except DamagedBlock:
             return _load_whole(connection, followed, nums)
     return load_kept_publications(connection, followed.num, nums, BATCH_SIZE_TARGET)

@@ -17,6 +17,7 @@ from node.runtime.scheduling import WorkBill
 from node.runtime.token_bucket import TokenBucket
 from node.sync.conversation import Conversation
 from node.sync.hub import Hub
+from node.sync.kept_parts import find_bare
 from node.sync.relay_port import RelayPort
 from node.sync.session_queries import (
     Followed,
@@ -152,12 +153,13 @@ class TopicWork:
         followed = self._find(load.topic)
         if followed is None:
             return read_nothing(load)
-        if isinstance(load, LoadBatch) and isinstance(followed, Topic):
+        bare_of = self._find_bare(load, followed)
+        if isinstance(load, LoadBatch) and isinstance(followed, Topic) and not bare_of:
             items = self._hub.recent.find(load.topic, load.nums, BATCH_SIZE_TARGET)
             if items is not None:
                 return BatchLoaded(load.topic, tuple(items))
         bill = WorkBill(self._conversation.account)
-        read = partial(read_store, of_publications=self._session.compares_publications)
+        read = partial(read_store, of_publications=self._session.compares_publications, bare_of=bare_of)
         try:
             answer = await self._hub.look(bill, read, self._hub.replica, followed, load)
         except DamagedKeptBlock as damage:
@@ -178,6 +180,15 @@ class TopicWork:
         if not isinstance(load, FindWanted | FindBodies):
             return True
         return self._usual_wants.try_acquire(trio.current_time(), len(load.ids))
+
+    def _find_bare(self, load: Load, followed: Followed) -> frozenset[int]:
+        """Return the branches of a batch whose bodies the peer keeps not, and has not asked for."""
+        progress = self._session.progress_of(load.topic)
+        if not isinstance(load, LoadBatch) or not isinstance(followed, Topic) or progress is None:
+            return frozenset()
+        if progress.keeps is None or not (progress.outbox.whole or set()).isdisjoint(load.nums):
+            return frozenset()
+        return find_bare(self._hub.replica.tables, followed, progress)
 
     async def _load_summaries(self, topics: Sequence[TopicKey]) -> None:
         followed = [self._find(topic) for topic in topics]

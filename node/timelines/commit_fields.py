@@ -98,7 +98,8 @@ def body_fields(replica: Replica, branch: Branch, body: Body | UnknownBody, time
     """`time` in unix seconds: what the imported commit says where there is one, else what the author says."""
     match body:
         case ErasedBody():
-            return {"time": timestamp_ms // 1000, "text": None, "erased": True}
+            absent: BodyFields = {"time": timestamp_ms // 1000, "text": None, "erased": True}
+            return absent if branch.is_kept else {**absent, "not_kept": True}
         case UnreadableBody():
             return {"time": timestamp_ms // 1000, "text": None, "unreadable": True}
         case Post():

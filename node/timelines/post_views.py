@@ -30,7 +30,7 @@ MENTION: Final = re.compile(r"(?<!\w)@([a-z2-7]{51}[aq])(?!\w)")
 _ID_SHOWN: Final = 12
 _QUOTED_SIZE: Final = 53 * QUOTE_LENGTH_MAX
 """Characters of a line that are looked at: no more can be quoted, if all of it are ids that become names."""
-_OF_BODY: Final = ("erased", "unreadable", "damaged")
+_OF_BODY: Final = ("erased", "not_kept", "unreadable", "damaged")
 _FILES: Final = kind_name(Files)
 
 

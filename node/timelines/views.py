@@ -69,6 +69,7 @@ def branch_view(
         "repo": id_text(branch.facts.repo_id),
         "archived": branch.is_archived,
         "main": branch.is_main,
+        "kept": branch.is_kept,
         "commits": branch.commit_count - branch.void_count,
         "heads": [id_text(commit_id) for commit_id, _ in heads],
         "head_count": head_count,

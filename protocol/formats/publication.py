@@ -80,6 +80,12 @@ class Publication(Value, frozen=True):
         return encode_bare(self.topic, self.hidden_key, blocks[0], self.body_id, self.signature)
 
     @property
+    def bare(self) -> "Publication":
+        """Return the publication without the body, which is one block beside the commit's."""
+        body_id = ObjectId(self.blocks[1].block_id)
+        return Publication(self.topic, self.hidden_key, self.blocks[:1], self.signature, body_id)
+
+    @property
     def digest(self) -> Digest:
         """Digest that the topic's key signed."""
         named = () if self.body_id is None else (self.body_id,)

@@ -24,6 +24,8 @@ WRITE_GROUP_COMMITS_MAX: Final = 256
 """Commits of a transaction after which no further request joins it: about 50 ms, for which others wait."""
 WRITE_GROUP_SIZE_MAX: Final = 4 * MIB
 """Encoded bytes of a transaction after which none does."""
+KEPT_BRANCHES_MAX: Final = 256
+"""Branches of a repo that a user names as those to keep, and marks in one `keeps1`: 2 KiB."""
 POSTS_COUNT_MAX: Final = 10_000
 """Posts of one request: some seconds of writing, between which others write."""
 MENTIONS_MAX: Final = 64

@@ -60,6 +60,7 @@ from protocol.limits.peers import (
     WANT_COUNT_MAX,
     WINDOW_COUNT_MAX,
 )
+from protocol.limits.users import KEPT_BRANCHES_MAX
 
 
 class MessageForm(Wire, frozen=True, forbid_unknown_fields=False):
@@ -164,6 +165,14 @@ class FoundBodies(MessageForm, frozen=True, tag="found-bodies1"):
 
     topic: BlindTopic
     count: Annotated[int, Meta(ge=0, le=WANT_COUNT_MAX)]
+
+
+class Keeps(MessageForm, frozen=True, tag="keeps1"):
+    """The sender keeps bodies of all branches, or of those with these marks alone. The last one of a topic counts."""
+
+    topic: BlindTopic
+    is_all: bool
+    marks: Annotated[tuple[BranchMark, ...], Meta(max_length=KEPT_BRANCHES_MAX)]
 
 
 class WantWindow(MessageForm, frozen=True, tag="want-window1"):
@@ -386,6 +395,7 @@ Message = (
     | Want
     | WantBodies
     | FoundBodies
+    | Keeps
     | WantWindow
     | Window
     | Fetch

@@ -409,11 +409,7 @@ MESSAGES: Final[Mapping[type[messages.Message], MessageRow]] = dict(
         _plain(messages.Features, "*Saying features1*", Session.handle_features),
         _plain(messages.Relay, "*Saying relay2*", Session.handle_relay),
         _plain(messages.Introductions, "*Saying introductions1*", Session.handle_introductions),
-        _plain(
-            messages.Announce,
-            "join topics that are followed here, and note the others",
-            Session.handle_announce,
-        ),
+        _plain(messages.Announce, "join topics that both follow, note the others", Session.handle_announce),
         _plain(
             messages.Deposit,
             "follow the topics, where that may be",
@@ -478,6 +474,7 @@ MESSAGES: Final[Mapping[type[messages.Message], MessageRow]] = dict(
             lambda s, topic, m: s.wanting.bodies_found(topic, m),
             "unasked_bodies",
         ),
+        _joined(messages.Keeps, "note whose bodies the peer keeps", lambda s, t, m: t.note_keeps(m)),
         _joined(messages.WantWindow, "answer", lambda s, t, m: s.windows.wanted(t, m), "too_many_windows"),
         _joined(messages.Window, "keep it apart", lambda s, t, m: s.windows.came(t, m), "unasked_window"),
         _joined(messages.Fetch, _SERVE, lambda s, topic, m: s.transfer.fetched(topic, m)),

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-from protocol.ids import BlindTopic, BlockId, PeerId, TopicKey
+from protocol.ids import BlindTopic, BlockId, BranchMark, PeerId, TopicKey
 from protocol.limits.peers import BATCHES_OF_TOPIC_MAX, STATED_COUNT_MAX
 from protocol.session.events import SummaryLoaded
 from protocol.session.machines.comparing import RESTING, Comparing
 from protocol.session.machines.conversation import TopicStanding
 from protocol.session.machines.transfer import SERVING, Sending, Served, Serving, ServingAction
-from protocol.session.messages import Summary, Want, WantBodies
-from protocol.session.outputs import HandleFrame
+from protocol.session.messages import Keeps, Summary, Want, WantBodies
+from protocol.session.outputs import HandleFrame, Output
 
 QuestionT = TypeVar("QuestionT")
 
@@ -56,6 +56,9 @@ class Outbox:
     sent: int = 0
     confirmed: int = 0  # of those, whose receipt has come: what the peer takes of them is durable there
     wanted: dict[int, int] | None = None  # the numbers queued that the peer had asked for (`want`)
+    whole: set[int] | None = (
+        None  # of these, such whose bodies it wants though it keeps none of the branch (`keeps`)
+    )
 
     def enqueue(self, nums: Sequence[int]) -> None:
         """Queue numbers to be sent: a batch is either of commits that this node has read, or (negative) of others."""
@@ -93,6 +96,8 @@ class Outbox:
                 if bits:
                     self.wanted[page] = bits
             self.wanted = self.wanted or None
+        if self.whole is not None:
+            self.whole.difference_update(passed)
         if rest:
             self.queue[0] = rest
         else:
@@ -101,12 +106,17 @@ class Outbox:
     def clear(self) -> None:
         """Forget what is queued: the peer takes no more."""
         self.queue.clear()
-        self.wanted = None
+        self.wanted = self.whole = None
 
     @property
     def to_send(self) -> int:
         """Count the numbers that wait to be sent."""
         return sum(map(len, self.queue))
+
+    def note_whole(self, nums: Sequence[int]) -> None:
+        """Note that the peer has asked for these with their bodies."""
+        self.whole = self.whole or set()
+        self.whole.update(nums)
 
 
 @dataclass(slots=True)
@@ -164,6 +174,13 @@ class TopicProgress:
     bodiless: int = (
         0  # of these, commits that came without the bodies they are judged by, for the peer has erased them
     )
+
+    keeps: frozenset[BranchMark] | None = None  # branches whose bodies the peer keeps; None: of all
+
+    def note_keeps(self, message: Keeps) -> list[Output]:
+        """Note whose bodies the peer keeps."""
+        self.keeps = None if message.is_all else frozenset(message.marks)
+        return []
 
     @property
     def is_joined(self) -> bool:

@@ -108,10 +108,13 @@ def await_missing_bodies(
     branch_num: int,
     came: Iterable[tuple[int, int, Publication]],
     now_ms: int,
+    *,
+    is_kept: bool = True,
 ) -> bool:
-    """Await the bodies of those of some commits that came without; return True if any did.
+    """Note the bodies of those of some commits that came without; return True if any is awaited now.
 
-    `came` are commits' numbers, those of their topics, and publications.
+    `came` are commits' numbers, those of their topics, and publications. Of a branch that is not kept they are awaited once
+    they are opened (`await_opened`).
     """
     rows = [
         {
@@ -120,14 +123,36 @@ def await_missing_bodies(
             "topic_num": topic_num,
             "body_id": publication.body_id,
             "erased_at": now_ms,
-            "is_missing": True,
+            "is_missing": is_kept,
         }
         for num, topic_num, publication in came
         if publication.body_id is not None
     ]
     if rows:
         connection.execute(insert(erasures), rows)
-    return bool(rows)
+    return is_kept and bool(rows)
+
+
+def await_opened(connection: Connection, branch_num: int, ids: Collection[CommitId]) -> list[int]:
+    """Await the absent bodies of these commits of a branch from now on; return numbers of those that were not before.
+
+    Costs O(ids). Of what was erased here peers send what they have not erased.
+    """
+    found: list[int] = []
+    for part in chunks(sorted(ids)):
+        query = select(commits.c.num).join(erasures, erasures.c.commit_num == commits.c.num)
+        named = commits.c.id_key.in_([id_key(raw) for raw in part]) & commits.c.commit_id.in_(part)
+        absent = (erasures.c.branch_num == branch_num) & ~erasures.c.is_missing
+        found += connection.execute(query.where(named, absent)).scalars()
+    for nums in chunks(found):
+        connection.execute(update(erasures).where(erasures.c.commit_num.in_(nums)).values(is_missing=True))
+    return found
+
+
+def await_branch(connection: Connection, branch_num: int, *, is_kept: bool) -> None:
+    """Await all absent bodies of a branch from now on, or none. Costs O(those)."""
+    of_branch = (erasures.c.branch_num == branch_num) & (erasures.c.is_missing != is_kept)
+    connection.execute(update(erasures).where(of_branch).values(is_missing=is_kept))
 
 
 def is_any_body_missing(connection: Connection) -> bool:

@@ -50,7 +50,17 @@ _ALONE_WITH = select(repos.c.num).where(
     repos.c.num != bindparam("repo"),
     select(branches.c.num).where(branches.c.repo_num == repos.c.num, _IS_BRANCH).exists(),
 )
-_BRANCH_COLUMNS = ("num", "repo_num", "branch_id", "name", "root_id", "commit_count", "changes_from")
+_BRANCH_COLUMNS = (
+    "num",
+    "repo_num",
+    "branch_id",
+    "name",
+    "root_id",
+    "commit_count",
+    "changes_from",
+    "is_kept",
+)
+_KEEPS_ALL = select(repos.c.keeps_all).where(repos.c.num == bindparam("repo"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +75,7 @@ class Repo:
     epoch_num: int  # 0 where single branches are followed by themselves
     is_behind: bool  # members have gone on to an epoch whose secrets are not here
     invitation: bytes | None = field(repr=False)
+    keeps_all: bool = True  # a branch that is added is kept
 
     @property
     def has_members(self) -> bool:
@@ -84,6 +95,8 @@ class Branch:
     is_archived: bool
     is_main: bool
     facts: BranchFacts
+    is_kept: bool = True
+    """Its erasable bodies are kept here, and not only fetched when they are opened."""
 
     @property
     def branch_id(self) -> BranchId:
@@ -147,7 +160,8 @@ def add_branch(
     num = database.next_nums(connection, branches, 1)[0]
     row_changes(connection).branches.add(num)
     changes_from = database.next_nums(connection, commits, 0).start - 1
-    row = (num, repo_num, branch_id, name, root_id, 0, changes_from)
+    is_kept = select_rows(connection, _KEEPS_ALL, repo=repo_num).scalars()[0]
+    row = (num, repo_num, branch_id, name, root_id, 0, changes_from, is_kept)
     insert_rows(connection, branches, _BRANCH_COLUMNS, [row])
 
 
@@ -223,6 +237,7 @@ def _branch(row: Row[tuple[object, ...]], repo: Repo) -> Branch:
         facts=BranchFacts(
             repo.repo_id, repo.init_id, row.branch_id, row.root_id, has_members=repo.has_members
         ),
+        is_kept=row.is_kept,
     )
 
 
@@ -244,6 +259,16 @@ def set_writing_epoch(connection: Connection, repo_num: int, epoch_num: int, *, 
     connection.execute(
         update(repos).where(repos.c.num == repo_num).values(epoch_num=epoch_num, is_behind=is_behind)
     )
+
+
+def keep_branches(connection: Connection, repo_num: int, kept: Collection[int] | None) -> None:
+    """Keep the bodies of these branches of a repo alone, or of all, also of those to come. Costs O(its branches)."""
+    row_changes(connection).repos.add(repo_num)
+    connection.execute(update(repos).where(repos.c.num == repo_num).values(keeps_all=kept is None))
+    of_repo = branches.c.repo_num == repo_num
+    connection.execute(update(branches).where(of_repo).values(is_kept=kept is None))
+    for part in chunks(sorted(kept or ())):
+        connection.execute(update(branches).where(of_repo, branches.c.num.in_(part)).values(is_kept=True))
 
 
 def rename_repo(connection: Connection, repo_num: int, name: str) -> None:

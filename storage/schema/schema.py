@@ -46,6 +46,8 @@ repos = Table(
     # Whether members have gone on to an epoch whose secrets are not here.
     Column("is_behind", Boolean, nullable=False, server_default=false()),
     Column("invitation", Bytes()),  # the encoded link, until the join is accepted; sealed
+    # Whether a branch that is added is kept, with its bodies.
+    Column("keeps_all", Boolean, nullable=False, server_default=true()),
 )
 
 epochs = Table(
@@ -89,6 +91,8 @@ branches = Table(
     Column("is_archived", Boolean, nullable=False, server_default=false()),
     Column("is_main", Boolean, nullable=False, server_default=false()),
     Column("changes_from", BigInteger, nullable=False, server_default="0"),  # what changed before may be gone
+    # Whether its erasable bodies are kept, or only come when they are opened.
+    Column("is_kept", Boolean, nullable=False, server_default=true()),
     UniqueConstraint("repo_num", "branch_id", name="branches_in_repo"),
 )
 

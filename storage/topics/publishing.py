@@ -6,7 +6,7 @@ peers: in the row it would cost a transaction for each batch that is sent.
 """
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -14,6 +14,9 @@ from sqlalchemy import Connection, bindparam, select
 
 from protocol.crypto import hashing, signing
 from protocol.crypto.keys import BlockKey, ReadKey
+from protocol.formats.block import decode_block
+from protocol.formats.commit import open_unchecked
+from protocol.formats.declared_kind import declared_kind
 from protocol.formats.publication import (
     HiddenKey,
     encode_bare,
@@ -22,7 +25,7 @@ from protocol.formats.publication import (
     publication_id,
     sign_publication,
 )
-from protocol.ids import BlockId, CommitId, EpochId, PublicationId, Signature
+from protocol.ids import BlockId, CommitId, EpochId, ObjectId, PublicationId, Signature
 from storage.commits.absent_bodies import load_body_ids
 from storage.commits.blocks import read_blocks
 from storage.commits.pending import load_unread
@@ -41,7 +44,9 @@ NEEDED: Final = (
 )
 """Columns that `name_publications` takes behind a commit's number."""
 _PUBLISHED: Final = (
-    select(commits.c.num, *NEEDED, commits.c.signature, commits.c.is_proven, commits.c.size)
+    select(
+        commits.c.num, *NEEDED, commits.c.signature, commits.c.is_proven, commits.c.size, commits.c.branch_num
+    )
     .where(commits.c.num.in_(bindparam("keys", expanding=True)))
     .order_by(commits.c.num)
 )
@@ -102,12 +107,14 @@ def load_publications(
     nums: Sequence[int],
     size_target: int,
     signatures: MadeSignatures | None = None,
+    bare_of: Container[int] = (),
 ) -> list[bytes]:
     """Load publications of these commits on a topic, in order, until `size_target` bytes are passed.
 
     Costs O(size_target).
 
-    One at least, if any can be made. Of a commit whose body was erased it is a bare one.
+    One at least, if any can be made. Of a commit whose body was erased it is a bare one, and of one in a branch with a
+    number in `bare_of`, where no verdict rests on the body.
 
     Who can sign on the topic signs what came otherwise, and keeps that in `signatures`. What cannot be signed and came by
     another topic is left out: others have it. Numbers are all negative (unread commits) or all positive.
@@ -117,14 +124,14 @@ def load_publications(
     cipher, seed = cipher_of(connection), topic.seed
     rows: list[tuple[int, CommitId, bytes, Signature, tuple[int, ...]]] = []
     size = 0
+    bare_keys: dict[int, BlockKey] = {}  # of commits that are sent without their bodies, if that may be
     for part in chunks(nums):
         found = {row[0]: row for row in select_in(connection, _PUBLISHED, part)}
         for num in part:
             if num not in found or (rows and size >= size_target):
                 continue
-            _, commit_id, masked, topic_num, epoch_num, block_nums, signature, is_proven, block_size = found[
-                num
-            ]
+            _, commit_id, masked, topic_num, epoch_num, block_nums, *rest = found[num]
+            signature, is_proven, block_size, branch_num = rest
             read_key = read_key_on(topic, commit_id, epoch_num)
             is_signed = bool(is_proven) and topic_num == topic.num
             if read_key is None or not (is_signed or seed is not None):
@@ -135,6 +142,8 @@ def load_publications(
                 kept = None if signatures is None else signatures.find(commit_id, hidden)
                 signature = kept or Signature(b"")
             rows.append((num, commit_id, hidden, signature, unpack_nums(block_nums)))
+            if branch_num in bare_of:
+                bare_keys[num] = key
             size += block_size + 200
         if rows and size >= size_target:
             break
@@ -151,6 +160,8 @@ def load_publications(
             secret = signing.topic_key_pair(seed)[1]
             signature = sign_publication(secret, topic.topic, hidden, encoded, body_id)
             made[commit_id, hidden] = signature
+        if num in bare_keys and body_id is None:
+            body_id = _find_spared(encoded, bare_keys[num])
         if body_id is None:
             items.append(encode_publication(topic.topic, hidden, encoded, signature))
         else:
@@ -158,6 +169,13 @@ def load_publications(
     if signatures is not None and made:
         signatures.keep(made)
     return items
+
+
+def _find_spared(encoded: Sequence[bytes], key: BlockKey) -> ObjectId | None:
+    """Return the id of a commit's body that no verdict rests on; None where it has to be sent."""
+    block = decode_block(encoded[0])
+    said = declared_kind(open_unchecked(block, key), is_root_branch=False)
+    return None if said is None or len(encoded) != 2 else ObjectId(decode_block(encoded[1]).block_id)
 
 
 def name_publications(

@@ -45,6 +45,7 @@ from protocol.session.messages import (
     Introductions,
     JoinAccount,
     KeepAlive,
+    Keeps,
     ListFiles,
     Meet,
     Message,
@@ -272,6 +273,7 @@ def _sessions() -> Seeds:
             session.IN_MAIN | session.WINDOW,
             Window(main, session.MARK, (b"one",), is_last=True),
             WantWindow(main, _ID[:8], 9, is_upwards=True, count=2),
+            Keeps(main, is_all=False, marks=(_ID[:8],)),
         ],
         "says-who-is-here": [Features(("presence",)), *both, PresenceSaid(main, b"a box"), 0],
         "introduces": [

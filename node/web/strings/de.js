@@ -124,8 +124,9 @@ export const text = {
   thisNode: "Dieser Computer",
   singleBranches: (count) => many(count, "angebotener oder einzelner Zweig", "angebotene oder einzelne Zweige"),
   noRepos: "Noch keine Repos.",
-  holds: ({ connected, has_all: hasAll, lacks, held_at: heldAt }, when) => {
+  holds: ({ connected, has_all: hasAll, keeps, lacks, held_at: heldAt }, when) => {
     if (hasAll) return "verbunden, hat alles";
+    if (connected && keeps !== null && !lacks) return `verbunden, behält nur Inhalte von ${many(keeps, "Zweig", "Zweigen")}`;
     if (connected) return lacks ? `verbunden, es fehlen dort ${many(lacks, "Änderung", "Änderungen")}` : "verbunden";
     return heldAt ? `hatte alles: ${when(heldAt)}` : "";
   },
@@ -255,6 +256,11 @@ export const text = {
   archived: "archiviert",
   archive: "Archivieren",
   takeBack: "Zurückholen",
+  keepHere: "Hier behalten",
+  letGo: "Hier nicht behalten",
+  notKeptHere: "hier nicht behalten",
+  keptNow: (name) => `Inhalte von ${name} werden auf diesem Computer behalten.`,
+  letGoNow: (name) => `Neue Inhalte von ${name} kommen auf diesen Computer, sobald du sie öffnest.`,
   archivedNow: (name) => `${name} ist archiviert.`,
   mainBranch: "Hauptzweig",
   makeMain: "Zum Hauptzweig machen",

@@ -98,6 +98,7 @@ export const ofPosts = {
   versionKinds: { original: "wie geschrieben", edit: "bearbeitet", deletion: "gelöscht" },
   damagedHere: (kind) => `${kind}, hier beschädigt`,
   erased: (kind) => `${kind}, getilgt`,
+  notKept: (kind) => `${kind}, auf diesem Computer nicht behalten`,
   unreadable: (kind) => `${kind}, nicht lesbar`,
   imported: (author) => `${author} (importiert)`,
   unknownTime: "Zeit unbekannt",

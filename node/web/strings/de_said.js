@@ -170,6 +170,7 @@ export const SAID = {
   "read it there: {0}": "lies ihn dort: {0}",
   "PyArrow is not installed, which writes Parquet": "PyArrow ist nicht installiert, das Parquet schreibt",
   "compacting a branch needs the permission manage (M15)": "um einen Zweig zu verdichten, musst du ihn verwalten dürfen",
+  "the contents of the branch are not kept on this node": "die Inhalte des Zweigs werden auf diesem Computer nicht behalten",
   "the index of the documents is being made": "der Index der Dokumente entsteht gerade",
   "ask again": "frag noch einmal",
   "a document is one of {0}, not {1}": "ein Dokument ist eines von {0}, nicht {1}",

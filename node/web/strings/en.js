@@ -121,8 +121,9 @@ export const text = {
   thisNode: "This computer",
   singleBranches: (count) => many(count, "offered or single branch", "offered or single branches"),
   noRepos: "No repos yet.",
-  holds: ({ connected, has_all: hasAll, lacks, held_at: heldAt }, when) => {
+  holds: ({ connected, has_all: hasAll, keeps, lacks, held_at: heldAt }, when) => {
     if (hasAll) return "connected, has everything";
+    if (connected && keeps !== null && !lacks) return `connected, keeps contents of ${many(keeps, "branch", "branches")} alone`;
     if (connected) return lacks ? `connected, lacks ${many(lacks, "change")}` : "connected";
     return heldAt ? `had everything ${when(heldAt)}` : "";
   },
@@ -253,6 +254,11 @@ export const text = {
   archived: "archived",
   archive: "Archive",
   takeBack: "Take back",
+  keepHere: "Keep here",
+  letGo: "Do not keep here",
+  notKeptHere: "not kept here",
+  keptNow: (name) => `Contents of ${name} are kept on this computer.`,
+  letGoNow: (name) => `New contents of ${name} come to this computer once you open them.`,
   archivedNow: (name) => `${name} was archived.`,
   mainBranch: "main branch",
   makeMain: "Make main",

@@ -98,6 +98,7 @@ export const ofPosts = {
   versionKinds: { original: "as written", edit: "edited", deletion: "deleted" },
   damagedHere: (kind) => `${kind}, damaged here`,
   erased: (kind) => `${kind}, erased`,
+  notKept: (kind) => `${kind}, not kept on this computer`,
   unreadable: (kind) => `${kind}, unreadable`,
   imported: (author) => `${author} (imported)`,
   unknownTime: "time unknown",

@@ -16,9 +16,10 @@ export function Branches({ repo, branch }) {
   return html`
     <ul class="plain" id="branches">${repo.branches.map((one) => html`<li key=${one.branch}>
       <a href=${addressOf(one.branch)}><bdi>${one.name}</bdi></a>${" "}
-      <span class="facts">${text.commits(one.commits)} · ${text.heads(one.head_count)}${one.main ? ` · ${text.mainBranch}` : ""}${one.archived ? ` · ${text.archived}` : ""}</span>
+      <span class="facts">${text.commits(one.commits)} · ${text.heads(one.head_count)}${one.main ? ` · ${text.mainBranch}` : ""}${one.archived ? ` · ${text.archived}` : ""}${one.kept ? "" : ` · ${text.notKeptHere}`}</span>
       ${mayManage && !one.main && !one.archived && html` <${Action} class="quiet" act=${() => pointMain(one, repo.branches.find(({ main }) => main))}>${text.makeMain}<//>`}
       ${mayManage && html` <${Action} class="quiet" act=${() => archive(one, !one.archived)}>${one.archived ? text.takeBack : text.archive}<//>`}
+      ${repo.whole && html` <${Action} class="quiet" act=${() => keep(repo, one, !one.kept)}>${one.kept ? text.letGo : text.keepHere}<//>`}
     </li>`)}</ul>
     ${mayManage && html`<h3>${text.newBranch}</h3>
       <${Form} id="new-branch" class="form inline" button=${text.create} send=${async ({ name }) => {
@@ -62,6 +63,14 @@ async function archive(branch, archived) {
   await api.editBranch({ branch: branch.branch, archived });
   await refresh();
   tell(archived ? text.archivedNow(branch.name) : text.takenBack(branch.name), archived ? () => archive(branch, false) : null);
+}
+
+/** Has this computer keep contents of a branch, or fetch them when they are opened. */
+async function keep(repo, branch, kept) {
+  const those = repo.branches.filter((one) => (one === branch ? kept : one.kept)).map((one) => one.branch);
+  await api.setKeeping({ repo: repo.repo, branches: those.length < repo.branches.length ? those : null });
+  await refresh();
+  tell(kept ? text.keptNow(branch.name) : text.letGoNow(branch.name));
 }
 
 /** A fork, of the whole branch or of what was known at a commit. */

@@ -95,6 +95,7 @@ export function What({ item, branch, tab }) {
   if (gone) return gone;
   if (item.edits || item.deletes) return null; // the relation says it
   if (item.damaged) return text.damagedHere(text.kinds[item.kind] ?? item.kind);
+  if (item.not_kept) return text.notKept(text.kinds[item.kind] ?? item.kind);
   if (item.erased) return text.erased(text.kinds[item.kind] ?? item.kind);
   if (item.unreadable) return text.unreadable(text.kinds[item.kind] ?? item.kind);
   const panel = documentOf(item.kind);

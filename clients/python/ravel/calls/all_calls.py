@@ -79,6 +79,8 @@ class AsyncAllCalls(AsyncCaller):
     follow_repo = awaited(PeopleCalls.follow_repo)
     fork_repo = awaited(PeopleCalls.fork_repo)
     list_holders = awaited(PeopleCalls.list_holders)
+    show_keeping = awaited(PeopleCalls.show_keeping)
+    set_keeping = awaited(PeopleCalls.set_keeping)
     forget_repo = awaited(PeopleCalls.forget_repo)
     share_repo = awaited(PeopleCalls.share_repo)
     list_epochs = awaited(PeopleCalls.list_epochs)

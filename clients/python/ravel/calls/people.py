@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
         LinkView,
         NewEpoch,
         RepoFork,
+        RepoKeeping,
         RepoList,
         RepoView,
         TagList,
@@ -48,6 +49,8 @@ JOIN_REPO: Final[Operation[RepoView]] = Operation(
 FOLLOW_REPO: Final[Operation[RepoView]] = Operation("POST", "/follow", "repos.RepoView")
 FORK_REPO: Final[Operation[RepoFork]] = Operation("POST", "/repos/{repo}/forks", "repos.RepoFork")
 LIST_HOLDERS: Final[Operation[HolderList]] = Operation("GET", "/repos/{repo}/holders", "repos.HolderList")
+SHOW_KEEPING: Final[Operation[RepoKeeping]] = Operation("GET", "/repos/{repo}/keeping", "repos.RepoKeeping")
+SET_KEEPING: Final[Operation[RepoKeeping]] = Operation("PUT", "/repos/{repo}/keeping", "repos.RepoKeeping")
 FORGET_REPO: Final[Operation[Empty]] = Operation(
     "DELETE", "/repos/{repo}", "values.Empty", defaults={"accept_loss": False}, in_query=True
 )
@@ -188,6 +191,14 @@ class PeopleCalls(SyncCaller):
     def list_holders(self, repo: str) -> HolderList:
         """List who has what of a repo: peers that follow it now, and those that were seen to hold all of it."""
         return self._call(LIST_HOLDERS, {"repo": repo})
+
+    def show_keeping(self, repo: str) -> RepoKeeping:
+        """Show of which branches of a repo this node keeps the contents."""
+        return self._call(SHOW_KEEPING, {"repo": repo})
+
+    def set_keeping(self, repo: str, branches: Sequence[str] | None) -> RepoKeeping:
+        """Keep contents of some branches of a repo alone on this node, or of all. What is here stays."""
+        return self._call(SET_KEEPING, {"repo": repo, "branches": branches})
 
     def forget_repo(self, repo: str, *, accept_loss: bool = False) -> Empty:
         """Delete a repo from this node, with all its commits."""

@@ -13,6 +13,9 @@ class BranchView(TypedDict):
     repo: Id
     archived: bool
     main: Annotated[bool, means("True if the name `main` means this branch.")]
+    kept: Annotated[
+        bool, means("False: its contents are not kept on this node, and come when they are opened.")
+    ]
     commits: Count
     heads: Annotated[list[Id], means("At most 128.")]
     head_count: Count

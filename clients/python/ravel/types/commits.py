@@ -52,6 +52,9 @@ class BodyFields(TypedDict):
     imported_author: NotRequired[Annotated[str, means("Of an imported commit: its author there.")]]
     files: NotRequired[Annotated[list[str], means("Names of the files that it adds.")]]
     erased: NotRequired[Annotated[bool, means("True: the body is not on this node.")]]
+    not_kept: NotRequired[
+        Annotated[bool, means("True: for its branch is not kept here. It is asked for by this question.")]
+    ]
     unreadable: NotRequired[Annotated[bool, means("True: the body is not what the commit states.")]]
     damaged: NotRequired[Annotated[bool, means("True: its blocks are damaged on this node.")]]
     origin: NotRequired[Annotated[Origin, means("Of a commit that a merge wrote again.")]]

@@ -21,8 +21,9 @@ class StandingPart(TypedDict):
         one_of(
             "alone", "ask_accepted", "ask_closed", "ask_expired", "ask_failed", "ask_refused", "ask_sending", "ask_waiting",
             "behind", "behind_quiet", "causes_missing", "comparing", "damaged", "epoch_due", "excluded", "false_checkpoint",
-            "false_voucher", "follows_parts", "former", "guests", "held", "in_sync", "join_refused", "joining", "link_ended",
-            "membership_damaged", "not_shared", "own_forks", "reading", "reading_branches", "refused", "requests",
+            "false_voucher", "follows_parts", "former", "guests", "held", "in_sync", "join_refused", "joining",
+            "keeps_parts", "link_ended", "membership_damaged", "not_kept", "not_shared", "own_forks", "reading",
+            "reading_branches", "refused", "requests",
             "secrets_missing", "sending", "stalled", "syncing", "topics_waiting", "uncertain", "unfetched_files",
             "unheld", "unheld_unknown", "unread", "vouched", "waiting",
             description="The page and the command line have a sentence for each.",
@@ -149,6 +150,9 @@ class RepoHolder(NamedPeer):
 
     connected: bool
     has_all: Annotated[bool, means("It is connected, and holds the same as this node.")]
+    keeps: Annotated[
+        int | None, means("Branches whose contents it keeps. Null: it keeps all, or is not connected.")
+    ]
     lacks: Annotated[
         int | None,
         means(
@@ -158,6 +162,18 @@ class RepoHolder(NamedPeer):
     held_at: Annotated[
         int | None, means("Unix seconds when it was last seen to hold all that was here. Null: never.")
     ]
+
+
+class RepoKeeping(TypedDict):
+    """Branches of a repo whose contents this node keeps. Headers of all commits are always kept."""
+
+    repo: Id
+    branches: Annotated[
+        list[Id] | None,
+        means("Branches whose contents are kept. Of others they come when they are opened. Null: all."),
+    ]
+    not_kept: Annotated[int, means("Branches whose contents are not kept.", ge=0)]
+    absent: Annotated[int, means("Commits of these branches whose contents are not here.", ge=0)]
 
 
 class HolderList(TypedDict):

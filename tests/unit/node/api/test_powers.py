@@ -88,6 +88,7 @@ GIVES_NOTHING: Final = {
     *("add_file", "add_files", "remove_file", "import_commits", "mark_seen"),
     # Upkeep of the relay and of reports.
     *("pin_topic", "unpin_topic", "make_report"),
+    "set_keeping",  # what this node keeps of it
     "read_bundle",  # brings what any peer could bring
 }
 """Other endpoints that are no GET: nothing that they do makes anybody more than the token does."""

@@ -246,7 +246,7 @@ async def _check(service: Services, node: Node) -> None:
             waiting = sum(state.connection.is_waiting(one.topic) for one in tables.topics_in(num))
             now = node.hub.clock_ms() // 1000
             is_linked = bool(joined or waiting)
-            expected = _link(state, joined, tables.writing_topics(num), waiting, now) if is_linked else None
+            expected = _link(state, joined, tables, num, waiting, now) if is_linked else None
             assert standings._links.get(num, {}).get(state.connection) == expected
 
 
