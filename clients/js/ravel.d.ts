@@ -1118,6 +1118,7 @@ export interface CommitView {
   mentions?: Mention[];
   merged?: BranchHeads;
   negative_deps?: string[];
+  not_kept?: boolean;
   origin?: Origin;
   person?: string;
   place?: string;

@@ -217,6 +217,7 @@ class CommitView(VerdictView, PostFields, total=False):
     imported_author: str
     files: list[str]
     erased: bool
+    not_kept: bool
     unreadable: bool
     damaged: bool
     origin: Origin
