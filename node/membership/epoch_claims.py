@@ -141,12 +141,13 @@ class Claims:
         self.is_full = self.has_had_turn = self.awaits_turn = False
 
     def end_look(self, commit_id: CommitId, kind: ClaimKind) -> None:
-        """Note that a commit was looked at, and whether it has more than there was room for."""
-        self.turns.looked_at[commit_id] = None
+        """Note whether a commit has more than there was room for. One that had a turn is looked at again after the rest."""
         if self.has_had_turn or not self.awaits_turn:
             self.turns.left_out.pop(commit_id, None)
         if self.is_full:
             self.turns.left_out.setdefault(commit_id, kind)
+        if not (self.has_had_turn and self.is_full):
+            self.turns.looked_at[commit_id] = None
 
     def find(self, epoch_id: EpochId, mark: Mark) -> Epoch | None:
         """Return the epoch with the key that gives its mark."""
@@ -184,6 +185,8 @@ class Claims:
         if self.is_member(author):
             own = [one for one in self._claimed(is_seen=is_seen) if one.claimed_by == author]
             return len(own) < (EPOCHS_AWAITED_MAX if is_seen else EPOCHS_CLAIMED_BY_MEMBER_MAX)
+        if self.has_had_turn:
+            return False  # the others come first
         bound = EPOCHS_AWAITED_MAX if is_seen else EPOCHS_CLAIMED_BY_OTHERS_MAX
         others = self._of_others(is_seen=is_seen)
         if len(others) < bound:
@@ -193,8 +196,8 @@ class Claims:
             kinds[self._is_on_writers(one)].append(one)
         has_share = len(kinds[on_writers]) >= bound // 2
         over = [one for one in kinds[on_writers if has_share else not on_writers] if self._is_over(one)]
-        if self.has_had_turn or not over:
-            self.awaits_turn = not self.has_had_turn
+        if not over:
+            self.awaits_turn = True
             return False
         self._leave(min(over, key=lambda one: (self.turns.began[one.epoch_id, one.key], one.num)))
         self.has_had_turn = True

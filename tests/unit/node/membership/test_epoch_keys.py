@@ -687,6 +687,21 @@ def test_who_has_had_no_turn_comes_before_who_has(
         bob.take(now)
 
 
+def test_turns_that_end_together_are_given_at_once(
+    people: list[Person], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look that changes something is a transaction, and the repo's topics are read anew after it."""
+    monkeypatch.setattr(epoch_claims, "EPOCHS_CLAIMED_BY_OTHERS_MAX", 6)
+    _, bob, carol = people
+    given = [tuple(map(unknown, range(first, first + 10))) for first in (0, 10, 20)]
+    for number, one in enumerate(given):
+        bob.receive(carol.says(EpochOpen(one), seed=made_up(number))[1])
+        bob.take()
+    assert [len(claimed(bob, list(one))) for one in given] == [6, 0, 0]
+    bob.keys.take(bob.repo, CLAIM_TURN_SECONDS)
+    assert [len(claimed(bob, list(one))) for one in given] == [2, 2, 2], "each has as many as the others"
+
+
 def test_what_is_remembered_of_floods_is_bounded(
     people: list[Person], monkeypatch: pytest.MonkeyPatch
 ) -> None:
