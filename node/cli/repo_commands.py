@@ -39,7 +39,7 @@ from protocol.limits.formats import INVITATION_USE_COUNT_MAX, OWNER_COUNT_MAX
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client
     from ravel.types.members import CheckpointList, LeaveResult
-    from ravel.types.repos import EpochList, HolderList, LinkView, NewEpoch, RepoFork, RepoView
+    from ravel.types.repos import EpochList, HolderList, LinkView, NewEpoch, RepoFork, RepoHolder, RepoView
     from ravel.types.values import Empty, RootCommit
 
 repo = typer.Typer(no_args_is_help=True, help="Create, share, join and list repos.")
@@ -307,12 +307,18 @@ def list_repos(context: typer.Context) -> Outcome:
     return Outcome(answer, shown={"repos": answer["repos"], "faults": faults})
 
 
+def _state_of(item: "RepoHolder") -> str:
+    keeps = item["keeps"]
+    part = "" if keeps is None else f", keeps contents of {counted(keeps, 'branch', 'branches')} alone"
+    return f"connected{part}" if item["connected"] else ""
+
+
 @repo.command("holders")
 @prints(
     Table(
         "holders",
         ("computer", lambda item: called(item) or f"{'relay ' if item['relay'] else ''}{item['peer'][:12]}"),
-        ("state", lambda item: "connected" if item["connected"] else ""),
+        ("state", _state_of),
         ("lacks", lambda item: "" if item["lacks"] is None else counted(item["lacks"], "commit")),
         ("had all", time_of("held_at")),
         short("peer"),

@@ -15,7 +15,6 @@ from node.sync.hub import Hub
 from protocol.ids import BranchMark, TopicKey
 from protocol.limits.users import KEPT_BRANCHES_MAX
 from protocol.session.messages import Keeps
-from protocol.session.topic_progress import TopicProgress
 from storage.commits.absent_bodies import await_branch
 from storage.repos.epochs import Topic
 from storage.repos.repos import Repo, keep_branches
@@ -88,14 +87,14 @@ def marks_on(tables: Tables, topic: Topic) -> Mapping[BranchMark, int]:
     }
 
 
-def find_kept_by(tables: Tables, topic: Topic, progress: TopicProgress) -> frozenset[int] | None:
-    """Return the numbers of the branches on a topic whose bodies the peer keeps; None: of all."""
-    if progress.keeps is None:
+def find_kept_by(tables: Tables, topic: Topic, keeps: frozenset[BranchMark] | None) -> frozenset[int] | None:
+    """Return the numbers of the branches on a topic whose bodies a peer keeps that says so; None: of all."""
+    if keeps is None:
         return None
-    return frozenset(num for mark, num in marks_on(tables, topic).items() if mark in progress.keeps)
+    return frozenset(num for mark, num in marks_on(tables, topic).items() if mark in keeps)
 
 
-def find_bare(tables: Tables, topic: Topic, progress: TopicProgress) -> frozenset[int]:
-    """Return the numbers of the branches on a topic of which the peer gets headers alone."""
-    kept = find_kept_by(tables, topic, progress)
+def find_bare(tables: Tables, topic: Topic, keeps: frozenset[BranchMark] | None) -> frozenset[int]:
+    """Return the numbers of the branches on a topic of which that peer gets headers alone. Costs O(branches)."""
+    kept = find_kept_by(tables, topic, keeps)
     return frozenset() if kept is None else frozenset(marks_on(tables, topic).values()) - kept

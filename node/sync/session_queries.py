@@ -1,7 +1,7 @@
 """Store queries that a sync session needs, for topics that this node opens and topics that it relays."""
 
 from array import array
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import structlog
@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from node.ingest.publication_reading import branch_mark_in
 from node.ingest.replica import Replica
+from node.sync.kept_parts import find_bare
 from protocol.codec import DecodeError
 from protocol.ids import BlockId, BranchMark, Digest, ShortId, TopicKey
 from protocol.limits.peers import BATCH_SIZE_TARGET, RANGE_SET_KEPT_COUNT_MAX
@@ -79,17 +80,23 @@ def topic_set(followed: Followed, *, of_publications: bool) -> TopicSet:
 
 
 def read_store(
-    replica: Replica, followed: Followed, load: Load, *, of_publications: bool, bare_of: Container[int] = ()
+    replica: Replica,
+    followed: Followed,
+    load: Load,
+    *,
+    of_publications: bool,
+    keeps: frozenset[BranchMark] | None = None,
 ) -> Event:
     """Read what the session asked for, which compares publications or commits.
 
-    A batch has no erasable bodies of branches with a number in `bare_of`. Raises StorageError, DamagedKeptBlock.
+    A batch has no erasable bodies of branches that the peer does not keep; `keeps` None: it keeps all. Raises
+    StorageError, DamagedKeptBlock.
     """
     tables, num = topic_place(followed)
     with replica.database.read() as connection:
         match load:
             case LoadBatch(topic, nums):
-                return BatchLoaded(topic, tuple(_load_batch(replica, connection, followed, nums, bare_of)))
+                return BatchLoaded(topic, tuple(_load_batch(replica, connection, followed, nums, keeps)))
             case FindWanted(topic, ids):
                 return WantedFound(topic, find_nums(connection, num, ids, tables))
             case FindBodies(topic, ids):
@@ -266,9 +273,10 @@ def _load_batch(
     connection: Connection,
     followed: Followed,
     nums: Sequence[int],
-    bare_of: Container[int] = (),
+    keeps: frozenset[BranchMark] | None = None,
 ) -> list[bytes]:
     if isinstance(followed, Topic):
+        bare_of = find_bare(replica.tables, followed, keeps)
         signatures = replica.signatures
         try:
             return load_publications(connection, followed, nums, BATCH_SIZE_TARGET, signatures, bare_of)

@@ -17,7 +17,6 @@ from node.runtime.scheduling import WorkBill
 from node.runtime.token_bucket import TokenBucket
 from node.sync.conversation import Conversation
 from node.sync.hub import Hub
-from node.sync.kept_parts import find_bare
 from node.sync.relay_port import RelayPort
 from node.sync.session_queries import (
     Followed,
@@ -34,7 +33,7 @@ from node.sync.session_queries import (
     step_of,
     topic_set,
 )
-from protocol.ids import SessionId, TopicKey
+from protocol.ids import BranchMark, SessionId, TopicKey
 from protocol.limits.peers import (
     BATCH_SIZE_TARGET,
     BYTE_SECONDS,
@@ -153,13 +152,13 @@ class TopicWork:
         followed = self._find(load.topic)
         if followed is None:
             return read_nothing(load)
-        bare_of = self._find_bare(load, followed)
-        if isinstance(load, LoadBatch) and isinstance(followed, Topic) and not bare_of:
+        keeps = self._find_keeps(load)
+        if isinstance(load, LoadBatch) and isinstance(followed, Topic) and keeps is None:
             items = self._hub.recent.find(load.topic, load.nums, BATCH_SIZE_TARGET)
             if items is not None:
                 return BatchLoaded(load.topic, tuple(items))
         bill = WorkBill(self._conversation.account)
-        read = partial(read_store, of_publications=self._session.compares_publications, bare_of=bare_of)
+        read = partial(read_store, of_publications=self._session.compares_publications, keeps=keeps)
         try:
             answer = await self._hub.look(bill, read, self._hub.replica, followed, load)
         except DamagedKeptBlock as damage:
@@ -181,14 +180,13 @@ class TopicWork:
             return True
         return self._usual_wants.try_acquire(trio.current_time(), len(load.ids))
 
-    def _find_bare(self, load: Load, followed: Followed) -> frozenset[int]:
-        """Return the branches of a batch whose bodies the peer keeps not, and has not asked for."""
+    def _find_keeps(self, load: Load) -> frozenset[BranchMark] | None:
+        """Return the branches whose bodies the peer keeps; None: of all, or it has asked for one of this batch."""
         progress = self._session.progress_of(load.topic)
-        if not isinstance(load, LoadBatch) or not isinstance(followed, Topic) or progress is None:
-            return frozenset()
-        if progress.keeps is None or not (progress.outbox.whole or set()).isdisjoint(load.nums):
-            return frozenset()
-        return find_bare(self._hub.replica.tables, followed, progress)
+        if progress is None or not isinstance(load, LoadBatch):
+            return None
+        is_asked = not (progress.outbox.whole or set()).isdisjoint(load.nums)
+        return None if is_asked else progress.keeps
 
     async def _load_summaries(self, topics: Sequence[TopicKey]) -> None:
         followed = [self._find(topic) for topic in topics]

@@ -53,7 +53,7 @@ class BodyFields(TypedDict):
     files: NotRequired[Annotated[list[str], means("Names of the files that it adds.")]]
     erased: NotRequired[Annotated[bool, means("True: the body is not on this node.")]]
     not_kept: NotRequired[
-        Annotated[bool, means("True: for its branch is not kept here. It is asked for by this question.")]
+        Annotated[bool, means("True: for its branch is not kept here. Who reads its timeline has it come.")]
     ]
     unreadable: NotRequired[Annotated[bool, means("True: the body is not what the commit states.")]]
     damaged: NotRequired[Annotated[bool, means("True: its blocks are damaged on this node.")]]

@@ -19,8 +19,11 @@ from node.sync.connection import Connection
 from node.sync.kept_parts import keep_contents
 from node.timelines.timelines import Timelines
 from node.timelines.views import timeline_items
+from protocol.codec import DecodeError
 from protocol.formats.publication import is_bare
-from protocol.session.messages import Message, Publications
+from protocol.ids import BlindTopic, BranchMark
+from protocol.limits.users import KEPT_BRANCHES_MAX
+from protocol.session.messages import Keeps, Message, Publications, decode_message, encode_message
 from storage.commits.absent_bodies import find_topics_missing_bodies
 from storage.commits.commits import load_timeline
 from tests.support.builders import STORE_KEY, give, publications_of
@@ -227,3 +230,13 @@ def test_a_branch_to_come_is_kept_as_the_repo_says(tmp_path: Path) -> None:
         assert alice.branch("root").is_kept
         keep_contents(alice.replica, alice.repo(), None)
         assert all(one.is_kept for one in alice.replica.branches.values())
+
+
+def test_more_marks_than_a_user_may_name_are_refused() -> None:
+    def said(count: int) -> bytes:
+        marks = tuple(BranchMark(number.to_bytes(8)) for number in range(count))
+        return encode_message(Keeps(BlindTopic(bytes(32)), is_all=False, marks=marks))
+
+    assert isinstance(decode_message(said(KEPT_BRANCHES_MAX)), Keeps)
+    with pytest.raises(DecodeError):
+        decode_message(said(KEPT_BRANCHES_MAX + 1))
