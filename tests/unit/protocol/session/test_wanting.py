@@ -11,7 +11,6 @@ from protocol.limits.peers import (
     WANT_COUNT_MAX,
     WANTED_AT_ONCE_MAX,
     WANTS_LOOKED_UP_MAX,
-    WANTS_REMEMBERED_MAX,
 )
 from protocol.session import wanting
 from protocol.session.events import (
@@ -97,9 +96,20 @@ def test_commits_are_asked_for_once_on_a_topic() -> None:
     assert alone.handle(CommitsWanted(MAIN, first)) == [], "a topic that the peer has not joined"
 
 
-def test_what_finds_no_room_waits_for_it() -> None:
+def _bound(monkeypatch: pytest.MonkeyPatch, at_once: int, per_check: int, remembered: int) -> None:
+    """Let few be asked for and remembered, as the rules are the same for many."""
+    for name, count in (
+        ("WANTED_AT_ONCE_MAX", at_once),
+        ("WANTED_PER_CHECK", per_check),
+        ("WANTS_REMEMBERED_MAX", remembered),
+    ):
+        monkeypatch.setattr(wanting, name, count)
+
+
+def test_what_finds_no_room_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    _bound(monkeypatch, 1000, 200, 2000)
     session = _joined(MAIN, OTHER)
-    ids = _ids(0, WANTED_AT_ONCE_MAX + 1)
+    ids = _ids(0, 1001)
     assert _asked(session.handle(CommitsWanted(MAIN, ids))) == list(ids[:-1])
     assert session.handle(CommitsWanted(OTHER, ids[:1])) == [], "the room is the session's"
     assert session.handle(CommitsWanted(MAIN, ids[-1:])) == [], "it waits already"
@@ -158,8 +168,7 @@ def test_on_a_line_that_brings_all_late_and_takes_nothing_no_honest_peer_is_cut_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The questions of ten minutes arrive together, and not one batch has a receipt."""
-    for name, count in (("WANTED_AT_ONCE_MAX", 1000), ("WANTED_PER_CHECK", 200)):
-        monkeypatch.setattr(wanting, name, count)
+    _bound(monkeypatch, 1000, 200, 10_000)
     asker, (answerer, progress) = _joined(MAIN), _planned()
     ids = _ids(0, 1000 + 20 * 200)
     asked = asker.handle(CommitsWanted(MAIN, ids))
@@ -208,13 +217,8 @@ def test_a_connection_of_years_asks_for_what_it_lacks_as_on_its_first_day(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Ten times what any side remembers, by two sides that say so to each other."""
-    at_once, per_check, remembered = 1000, 500, 2000
-    for name, count in (
-        ("WANTED_AT_ONCE_MAX", at_once),
-        ("WANTED_PER_CHECK", per_check),
-        ("WANTS_REMEMBERED_MAX", remembered),
-    ):
-        monkeypatch.setattr(wanting, name, count)
+    per_check, remembered = 500, 2000
+    _bound(monkeypatch, 1000, per_check, remembered)
     asker, asked = _joined(MAIN), _joined(MAIN)
     done, nums = 0, iter(range(10**6))
     while done < 10 * remembered:
@@ -237,16 +241,17 @@ def test_a_connection_of_years_asks_for_what_it_lacks_as_on_its_first_day(
     assert not _asked(asker.handle(CommitsWanted(MAIN, _ids(done - 1, 1)))), "the last was not"
 
 
-@pytest.mark.slow  # a hundred thousand ids
-def test_the_latest_wait_of_more_than_may_wait() -> None:
+def test_the_latest_wait_of_more_than_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once, remembered = 1000, 2000
+    _bound(monkeypatch, at_once, 200, remembered)
     session = _joined(MAIN)
-    ids = _ids(0, WANTED_AT_ONCE_MAX + WANTS_REMEMBERED_MAX + 1)
-    session.handle(CommitsWanted(MAIN, ids[:WANTED_AT_ONCE_MAX]))
-    session.handle(CommitsWanted(MAIN, ids[WANTED_AT_ONCE_MAX:]))
+    ids = _ids(0, at_once + remembered + 1)
+    session.handle(CommitsWanted(MAIN, ids[:at_once]))
+    session.handle(CommitsWanted(MAIN, ids[at_once:]))
     asked: list[CommitId] = []
     while more := _asked(session.handle(CheckDue())):
         asked += more
-    assert asked == list(ids[WANTED_AT_ONCE_MAX + 1 :])
-    passed_over = ids[WANTED_AT_ONCE_MAX : WANTED_AT_ONCE_MAX + 1]
+    assert asked == list(ids[at_once + 1 :])
+    passed_over = ids[at_once : at_once + 1]
     session.handle(CheckDue())
     assert _asked(session.handle(CommitsWanted(MAIN, passed_over))) == list(passed_over)
