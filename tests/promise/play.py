@@ -26,6 +26,10 @@ _MEMORY: Final = Path("/dev/shm")  # noqa: S108  # a folder of its own is made t
 """Where stores lie, if it is there: nothing here is about disks."""
 
 
+class Hung(BaseException):
+    """A history does not come to an end. No exception: nodes take these at the borders of what they do, and go on."""
+
+
 @dataclass
 class Outcome:
     """What a history came to."""
@@ -105,7 +109,7 @@ def play(history: History) -> Outcome:
             trio.run(main, clock=MockClock(autojump_threshold=0))
     except BaseExceptionGroup as group:
         _note_failure(outcome, _first(group))
-    except Exception as error:  # whatever a node does that it should not is what is looked for
+    except (Exception, Hung) as error:  # whatever a node does that it should not is what is looked for
         _note_failure(outcome, error)
     outcome.seconds = process_time() - began
     return outcome
@@ -124,7 +128,7 @@ def _note_failure(outcome: Outcome, error: BaseException) -> None:
     if isinstance(error, Broken):
         outcome.check, outcome.detail = error.check, error.detail
         return
-    if not isinstance(error, Exception):
+    if not isinstance(error, Exception | Hung):
         raise error
     outcome.check = "crashes"
     outcome.detail = "".join(traceback.format_exception(error))[-4000:]

@@ -14,17 +14,13 @@ from typing import Final
 from tests.promise.draw import History, draw_history
 from tests.promise.hash_seed import hash_seed
 from tests.promise.mutants import run_mutants
-from tests.promise.play import Outcome, play
+from tests.promise.play import Hung, Outcome, play
 from tests.promise.shrink import shrink
 from tests.promise.vectors import judge_vectors
 from tests.support.stores import share_compiled_statements, share_new_tables
 
 _HUNG_SECONDS: Final = 120
 """Of the processor, after which a history has hung."""
-
-
-class Hung(Exception):
-    """A history does not come to an end."""
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:

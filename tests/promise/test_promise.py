@@ -3,16 +3,18 @@
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.promise import draw, hostile_rules
+from tests.promise import draw, healing, hostile_rules
 from tests.promise.draw import History, Step
 from tests.promise.mutants import load_mutants
-from tests.promise.play import play
+from tests.promise.play import Hung, play
+from tests.promise.world import World
 
 
 def _run(*arguments: str) -> str:
@@ -85,6 +87,19 @@ _ONCE_WRONG: Final = {
 def test_what_was_once_wrong_holds(name: str) -> None:
     outcome = play(_ONCE_WRONG[name])
     assert not outcome.check, outcome.detail
+
+
+@pytest.mark.slow
+def test_that_a_history_hangs_is_told_whatever_nodes_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hang(_: World) -> int:
+        with suppress(Exception):  # as a node's borders do
+            raise Hung
+        return 0
+
+    monkeypatch.setattr(healing, "heal_and_check", hang)
+    outcome = play(_history(1, {}))
+    assert outcome.check == "crashes"
+    assert "Hung" in outcome.detail
 
 
 def test_each_rule_that_is_drawn_can_be_broken() -> None:
