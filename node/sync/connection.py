@@ -436,7 +436,7 @@ class Connection(Conversation):
         self._announced()
 
     def _announced(self) -> None:
-        """While topics wait, have those that hold their room compared again."""
+        """Note that nothing can be announced now. While topics wait, have those that hold their room compared again."""
         self._is_announcing = False
         if self._followed.waiting_count and not self._has_turns:
             self._has_turns = True
