@@ -433,16 +433,18 @@ def test_equal_fractions_are_told_apart_by_ids_and_get_room() -> None:
 def test_a_sum_stays_within_whole_numbers_and_a_fraction_is_added_to_once() -> None:
     name, other = as_commit_id(bytes(32)), as_commit_id(b"1" * 32)
 
-    def summed(base: str, by: int) -> object:
+    def summed(base: str, *by: int) -> object:
         tips = (
             DocumentValue(name, (0, 0, 0, name), base),
-            DocumentValue(other, (0, 0, 1, other), f'{{"add":{by}}}'),
+            *(DocumentValue(other, (0, 0, 1, other), f'{{"add":{one}}}') for one in by),
         )
         value = read_json({"\0n": DocumentEntry(tips)}).value
         assert isinstance(value, dict)
         return value["n"]
 
-    assert summed(str(2**53 - 1), 1) == 2**53 - 1
+    most = 2**53 - 1
+    assert summed(str(most), 1) == most
+    assert summed(str(-most), most, most) == 0, "the sum of the increments is bounded first"
     assert summed("0.5", 1) == 1.5
     assert summed('"text"', 1) == "text", "only numbers are added to"
     assert summed("true", 1) is True
