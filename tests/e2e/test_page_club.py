@@ -159,6 +159,8 @@ def test_what_is_known_of_a_person_stands_beside_the_members(tmp_path: Path, pag
         page.until("document.querySelectorAll('#members > li').length === 1")
         page.until(says("Not a member", "document.getElementById('person')"))
         page.until(says("Ann Okafor excluded", "document.getElementById('person')"))
+        open_panel(page, "about")
+        page.until(says("not a member", "document.getElementById('holders')"), 60)
         assert page.complaints() == []
 
 

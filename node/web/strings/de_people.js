@@ -10,6 +10,7 @@ export const ofPeople = {
   looksAlike: "Eine andere Person hat einen Namen, der diesem gleicht.",
   rolesAbout: "Besitzer und Admins bestimmen, wer hier ist. Verwalter benennen auch Zweige. Andere Mitglieder schreiben, oder lesen nur.",
   noMember: "Kein Mitglied dieses Repos mehr.",
+  notMember: "kein Mitglied",
   memberSince: (time, by) => `Mitglied seit ${time}${by ? `, eingelassen von ${by}` : ""}`,
   founded: "Hat dieses Repo gegründet",
   callsItself: (name) => `Nennt sich ${name}`,
@@ -29,7 +30,7 @@ export const ofPeople = {
     lines: [
       "Die Person behält, was sie hat, und bekommt nichts Neues.",
       "Was sie schrieb, ohne dies zu sehen, zählt nicht, bis du es zählen lässt.",
-      "Milder: Lass sie nur lesen, unter dem, was sie darf.",
+      "Milder: Lass sie nur lesen, unter Rolle.",
     ],
   }),
   excludeNow: (name) => `${name} ausschließen`,

@@ -10,6 +10,7 @@ export const ofPeople = {
   looksAlike: "Another person has a name that looks like this one.",
   rolesAbout: "Owners and admins decide who is here. Managers also name branches. Writers post. Readers read.",
   noMember: "Not a member of this repo now.",
+  notMember: "not a member",
   memberSince: (time, by) => `Member since ${time}${by ? `, let in by ${by}` : ""}`,
   founded: "Founded this repo",
   callsItself: (name) => `Calls itself ${name}`,
@@ -29,7 +30,7 @@ export const ofPeople = {
     lines: [
       "They keep what they have, and get nothing new.",
       "What they wrote without seeing this does not count, until you make it count.",
-      "Milder: let them read alone, under what they may do.",
+      "Milder: make them a Reader, under Role.",
     ],
   }),
   excludeNow: (name) => `Exclude ${name}`,

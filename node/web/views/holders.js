@@ -21,10 +21,10 @@ export function holderOf(holders, devices) {
   return holders.find(({ owner }) => devices.some((one) => one.user === owner?.user));
 }
 
-/** What a computer has, in words with a sign for the eye. */
-export function Has({ holder }) {
-  const sign = holder.has_all ? "" : holder.connected ? "going" : "off";
-  const said = text.holds(holder, when);
+/** What a computer has, in words with a sign for the eye. One of who was excluded stays connected for a while. */
+export function Has({ holder, isMember = true }) {
+  const sign = holder.has_all ? "" : holder.connected && isMember ? "going" : "off";
+  const said = [text.holds(holder, when), !isMember && text.notMember].filter(Boolean).join(", ");
   return said && html`<span class=${`sync ${sign}`}>${said}</span>`;
 }
 
@@ -41,6 +41,7 @@ function Holder({ one }) {
   const color = members.value?.find(({ user }) => user === id)?.color ?? null;
   const face = one.relay ? html`<${Icon} name="laptop" />` : html`<${Face} id=${id} name=${called} color=${color} size="s" isOn=${one.connected} />`;
   const isMember = members.value?.some(({ user }) => user === id);
-  const name = isMember ? html`<a href=${beside("person", id)}><bdi>${called || id.slice(0, 12)}</bdi></a>` : called ? html`<bdi>${called}</bdi>` : html`<a class="id" href=${beside("peers")}>${one.relay ? text.relay : ""} ${one.peer.slice(0, 12)}</a>`;
-  return html`${face}<span class="grow"><b class="cut">${name}</b><${Has} holder=${one} /></span>`;
+  const isStranger = one.owner && members.value?.length > 0 && !isMember;
+  const name = isMember ? html`<a class="person whole-row" href=${beside("person", id)}><bdi>${called || id.slice(0, 12)}</bdi></a>` : called ? html`<bdi>${called}</bdi>` : html`<a class="id" href=${beside("peers")}>${one.relay ? text.relay : ""} ${one.peer.slice(0, 12)}</a>`;
+  return html`${face}<span class="grow"><b class="cut">${name}</b><${Has} holder=${one} isMember=${!isStranger} /></span>`;
 }
