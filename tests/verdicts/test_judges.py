@@ -9,6 +9,7 @@ import pytest
 
 from tests.verdicts.comparing import differing_in_js
 from tests.verdicts.histories import named, random_history
+from tests.verdicts.mutants import HERE, mutants
 
 QUICK = 20
 OF_OURS = {"analytics", "node", "protocol", "ravel", "storage", "verifier"}
@@ -23,6 +24,11 @@ def test_the_judge_in_python_imports_nothing_of_ravel():
             elif isinstance(statement, ast.Import):
                 found.update(alias.name for alias in statement.names)
     assert not {name.partition(".")[0] for name in found} & OF_OURS
+
+
+def test_each_mutant_replaces_a_piece_that_stands_once_in_the_judge():
+    texts = {path.stem: path.read_text() for path in HERE.glob("*.py")}
+    assert [(module, rule) for module, rule, old, _ in mutants() if texts[module].count(old) != 1] == []
 
 
 def asked(histories):
