@@ -336,6 +336,9 @@ def _print_keeping(shown: Mapping[str, Any]) -> None:
         return
     kept = ", ".join(shown["names"]) or "no branch"
     say_wrapped(f"{shown['name']}: the contents of {kept} are kept here.")
+    if not shown["not_kept"]:
+        say_wrapped("It has no other branch now; those that are added later are not kept.")
+        return
     others = counted(shown["not_kept"], "other branch", "other branches")
     say_wrapped(f"Not kept here: those of {others}, {counted(shown['absent'], 'commit')}.")
 
