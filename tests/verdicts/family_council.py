@@ -287,3 +287,11 @@ def _(s):
     council_of_three(s)
     b = s.branch("ann")
     s.commit("ann", ["init3", "a repo", [s.id("ann")], bytes(64), s.states(s.now), 2], branch=b)
+
+
+@council_case("founders of a council sign for no checkpoint", "M14")
+def _(s):
+    council_of_three(s)
+    b = s.branch("eve", adder="ann")
+    p = s.commit("eve", ["propose-checkpoint1", b, s.heads(b)])
+    s.approve("ann", p, expect="not_permitted")
