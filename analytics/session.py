@@ -56,6 +56,8 @@ _FOR_FEW_ROWS: Final = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # Each stage would be a job of its own, and planned twice.
     "spark.sql.adaptive.enabled": "false",
+    # What it finds spares work with many rows; to look for it is a sixth of planning.
+    "spark.sql.constraintPropagation.enabled": "false",
     # Each table that is sent to all tasks would be a job of its own.
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     # A task for each core, where one does all.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from analytics.order.kept_rows import write_to_url
 from analytics.reading.export_reader import as_path
@@ -31,8 +32,13 @@ so this needs no memory for each."""
 _TOGETHER: Final = "ravel_together_"
 """Views of tables while they are collected; a number follows, as runs in one session may collect at the same time."""
 _collections: Final = count(1)
+_ROWS_IN_PLAN_MAX: Final = 1_000
+"""Rows of a table that go with the plans of what reads it: some 100 KB. Each read of a file is opened, and its settings are
+sent, once for each table that joins it."""
 _TASKS: Final = 2
-"""That collect tables: each reads the plans of all of them first."""
+"""That collect tables: each reads the plans of all of its job first."""
+_PLANNED_APART_MIN: Final = 10
+"""Tables from which on two threads plan and collect a half each."""
 _NOT_A_NAME: Final = re.compile(r"\W+")
 
 
@@ -73,19 +79,15 @@ class TableWriter:
                 return dict(
                     zip(tables, pool.map(self._write_elsewhere, tables, tables.values()), strict=True)
                 )
-        folders = {name: self._out / "tables" / name for name in tables}
         if self._is_small:
-            for name, rows in collect_together(self._spark, tables).items():
-                self.know(name, [write_table(self._out, name, rows)])
-        else:
-            with ThreadPoolExecutor(_WRITERS) as pool:
-                [*pool.map(_write_there, tables.values(), folders.values())]
-        written = {
-            name: self._spark.read.schema(table.schema).parquet(as_path(folders[name]))
-            for name, table in tables.items()
-        }
-        # What stands in one partition is counted without a shuffle.
-        return {name: frame.coalesce(1) if self._is_small else frame for name, frame in written.items()}
+            return {
+                name: self._write_here(name, tables[name].schema, rows)
+                for name, rows in self._collect(tables).items()
+            }
+        folders = {name: self._out / "tables" / name for name in tables}
+        with ThreadPoolExecutor(_WRITERS) as pool:
+            [*pool.map(_write_there, tables.values(), folders.values())]
+        return {name: self._read_back(folder, tables[name].schema) for name, folder in folders.items()}
 
     def know(self, name: str, files: Sequence[Path], where: str = "true") -> None:
         """Answer queries of a relation from files that tasks wrote, of the rows where a condition holds."""
@@ -106,6 +108,30 @@ class TableWriter:
         if self._database is not None:
             self._database.close()
             self._database = None
+
+    def _collect(self, tables: Mapping[str, DataFrame]) -> dict[str, pa.Table]:
+        """Return the rows of small tables. Many are planned in two threads, as Spark plans a query in one."""
+        if len(tables) < _PLANNED_APART_MIN:
+            return collect_together(self._spark, tables)
+        names = [*tables]
+
+        def collect(number: int) -> dict[str, pa.Table]:
+            some = {name: tables[name] for name in names[number::_TASKS]}
+            describe(self._spark, f"write {', '.join(some)}")  # of this thread's jobs
+            return collect_together(self._spark, some, tasks=1)
+
+        with ThreadPoolExecutor(_TASKS) as pool:
+            return {name: rows for part in pool.map(collect, range(_TASKS)) for name, rows in part.items()}
+
+    def _write_here(self, name: str, schema: StructType, rows: pa.Table) -> DataFrame:
+        file = write_table(self._out, name, rows)
+        self.know(name, [file])
+        is_few = rows.num_rows <= _ROWS_IN_PLAN_MAX
+        table = self._spark.createDataFrame(rows, schema) if is_few else self._read_back(file.parent, schema)
+        return table.coalesce(1)  # what stands in one partition is counted without a shuffle
+
+    def _read_back(self, folder: Path, schema: StructType) -> DataFrame:
+        return self._spark.read.schema(schema).parquet(as_path(folder))
 
     def _write_elsewhere(self, name: str, table: DataFrame) -> DataFrame:
         """Have tasks write a table below the URL; it is not read back from there, but kept where Spark keeps tables."""
@@ -140,9 +166,12 @@ def _write_there(table: DataFrame, folder: Path) -> None:
     table.write.mode("overwrite").parquet(str(folder))
 
 
-def collect_together(spark: SparkSession, tables: Mapping[str, DataFrame]) -> dict[str, pa.Table]:
-    """Return the rows of several small tables, by one job: as one table, which has as many columns of each type as any of
-    them.
+def collect_together(
+    spark: SparkSession, tables: Mapping[str, DataFrame], *, tasks: int = _TASKS
+) -> dict[str, pa.Table]:
+    """Return the rows of several small tables, by one job of so many tasks.
+
+    They are collected as one table, which has as many columns of each type as any of them.
     """
     prefix = f"{_TOGETHER}{next(_collections)}_"
     kinds: dict[str, str] = {}
@@ -172,7 +201,7 @@ def collect_together(spark: SparkSession, tables: Mapping[str, DataFrame]) -> di
     for number, table in enumerate(tables.values()):
         table.createOrReplaceTempView(f"{prefix}{number}")
     try:
-        rows: Any = pa.table(spark.sql(" UNION ALL ".join(selects)).coalesce(_TASKS).toArrow())
+        rows: Any = pa.table(spark.sql(" UNION ALL ".join(selects)).coalesce(tasks).toArrow())
     finally:
         for number in range(len(places)):
             spark.catalog.dropTempView(f"{prefix}{number}")

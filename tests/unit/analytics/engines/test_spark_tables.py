@@ -8,6 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from analytics.engines import spark_tables
 from analytics.engines.spark_tables import TableWriter
 from analytics.reading import export_reader
 from analytics.reading.export_reader import load_commits
@@ -72,6 +73,16 @@ def test_the_driver_writes_the_same_table_as_spark(spark: SparkSession, tmp_path
     assert [path.name for path in (tmp_path / "True" / "tables" / "table").iterdir()] == [
         "part-00000.parquet"
     ]
+
+
+def test_a_table_of_few_rows_goes_with_the_plans_that_read_it_and_a_larger_one_is_a_file(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_tables, "_ROWS_IN_PLAN_MAX", 3)
+    writer = TableWriter(spark, tmp_path, is_small=True)
+    few, more = (writer.write(f"of {count}", spark.range(count).toDF("id")) for count in (3, 4))
+    assert ["FileScan" in _plan(frame) for frame in (few, more)] == [False, True]
+    assert [frame.count() for frame in (few, more)] == [3, 4]
 
 
 def test_what_is_small_is_told_by_the_manifests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
