@@ -47,6 +47,24 @@ class Deeds(World):
         for user in sorted(self.seen):
             if self.chance.random() < 0.8:
                 self.sync(user, "ann")
+        if council(self.view_of("ann")) and self.chance.random() < 0.8:
+            self.ask_council()
+
+    def ask_council(self):
+        """Let two founders approve of a removal, of another founder as a rule, for some or all to know."""
+        users = [*self.founders[:3], self.chance.choice(self.founders)]
+        founders = [user.name for user in users]
+        target = self.chance.choice([*founders, *sorted(self.seen)])
+        signers = [user for user in dict.fromkeys(founders) if user != target]
+        for user in signers:
+            self.sync(user, "ann")
+        proposal = self.write(signers[0], ["propose-removal1", self.id(target), None], epoch=self.graph.init)
+        for number, user in enumerate(signers[:2]):
+            self.sync(user, signers[0])
+            if proposal in self.seen[user]:
+                self.write(user, ["approve1", proposal], epoch=self.graph.init)
+            if number:
+                self.sync(signers[0], user)
 
     # One step.
 
