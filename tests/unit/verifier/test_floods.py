@@ -18,23 +18,28 @@ from protocol.formats.body import (
     Body,
     BranchAdd,
     BranchLink,
+    CouncilInit,
     ErasedBody,
     FeedEnd,
     Grant,
     Offer,
     Permission,
+    ProposeRemoval,
     Remove,
+    RepoInit,
     UnknownBody,
 )
 from protocol.formats.commit import NO_EPOCH
 from protocol.formats.content import Post
+from protocol.formats.proofs import certify_repo
 from protocol.ids import BranchId, CommitId, EpochId, root_branch
 from protocol.limits.formats import OFFER_WITHDRAWALS_MAX, OFFERS_OF_AUTHOR_MAX
 from tests.support.ids import as_commit_id, as_object_id
-from tests.support.memberships import KEY, REPO, USERS, make_commit, make_init
+from tests.support.memberships import KEY, REPO, REPO_SEED, USERS, make_commit, make_init
 from verifier.membership import Membership
 from verifier.operations import Operation
 from verifier.refusal import CommitRefused
+from verifier.resolution import Resolution
 from verifier.tangle import Tangle
 
 _BRANCH = BranchId(b"b" * 32)
@@ -43,10 +48,10 @@ _BRANCH = BranchId(b"b" * 32)
 class Repo:
     """A repo of ann's, in which ben reads, cat writes and dan is an admin."""
 
-    def __init__(self) -> None:
+    def __init__(self, init: RepoInit | None = None) -> None:
         self.membership = Membership(REPO)
         self._numbers = count()
-        self.init = self.say("ann", make_init())
+        self.init = self.say("ann", init or make_init())
         root = Reference(as_object_id(_BRANCH), BlockKey(_BRANCH))
         last = self.say("ann", BranchAdd(_BRANCH, "branch", root), self.init)
         for user, held in ("ben", Permission.READ), ("cat", Permission.WRITE), ("dan", Permission.ADMIN):
@@ -286,3 +291,30 @@ def test_removals_take_memory_by_their_number() -> None:
             tracemalloc.stop()
 
     assert measure(80) < 5 * measure(20)
+
+
+def test_a_removal_costs_no_more_the_more_a_writer_proposed_that_no_signer_approved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A refused removal costs its author nothing: at ten thousand proposals each took 70 ms.
+    init = make_init(("ann", "eve"))
+    certificate = certify_repo(REPO_SEED, init.name, init.owners, 2)
+    council = CouncilInit(init.name, init.owners, certificate, init.states, 2)
+    is_within, asked = Resolution.is_within, list[CommitId]()
+
+    def note(resolution: Resolution, operation: Operation) -> bool:
+        asked.append(operation.commit_id)
+        return is_within(resolution, operation)
+
+    monkeypatch.setattr(Resolution, "is_within", note)
+
+    def measure(number: int) -> int:
+        repo, exclusion = Repo(council), (USERS["ben"], None)
+        for _ in range(number):
+            repo.last = repo.say("cat", ProposeRemoval(*exclusion), repo.last)
+        asked.clear()
+        with pytest.raises(CommitRefused):
+            repo.say("cat", Remove(*exclusion, ()), repo.last)
+        return len(asked)
+
+    assert measure(40) == measure(2)
