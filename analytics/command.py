@@ -65,6 +65,7 @@ def _guarded_at_url(options: argparse.Namespace, work: Callable[[], int]) -> int
     with tempfile.TemporaryDirectory(prefix="ravel-results-") as made:
         options.out = Path(made)
         _waiting.append([])
+        refused: ResultsRefused | None = None
         try:
             fetch_kept(options.out_url, options.out)
             is_done = False
@@ -74,9 +75,12 @@ def _guarded_at_url(options: argparse.Namespace, work: Callable[[], int]) -> int
             finally:  # also of an interrupted study the runs that are done
                 publish(options.out, options.out_url, None if is_done else _WITHOUT_RESULT)
         except ResultsRefused as error:
-            _waiting.pop()
-            return fail(options, EXIT_STORAGE_FAILED, "storage_failed", str(error))
-    for text in _waiting.pop():
+            refused = error
+        finally:
+            said = _waiting.pop()
+        if refused is not None:
+            return fail(options, EXIT_STORAGE_FAILED, "storage_failed", str(refused))
+    for text in said:
         show(text.replace(made, options.out_url))
     return code
 
