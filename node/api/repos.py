@@ -94,7 +94,7 @@ class Repos:
         target = self._targets.repo(repo)
         return await self._hub.run_blocking(self._keeping, target)
 
-    async def set_keeping(self, repo: str, branches: Sequence[str] | None) -> RepoKeeping:
+    async def set_keeping(self, repo: str, branches: list[str] | None) -> RepoKeeping:
         """Keep contents of these branches of a repo alone, or of all. What is here stays. Raises ServiceError."""
         target = self._targets.repo_with_members(repo)
         repo_text, kept = id_text(target.repo_id), None

@@ -494,13 +494,12 @@ def _check_sizes(key: str, value: str) -> None:
             f"an item or a key has at most {DOCUMENT_KEY_SIZE_MAX} bytes, and {key[:40]!r} has {len(key.encode())}",
             "give it in fewer: letters beyond ASCII have two bytes and more",
         )
-    bound = ""
     if len(value) > DICT_VALUE_SIZE_MAX:
-        bound = f"{DICT_VALUE_SIZE_MAX} characters"
-    elif NewValue(key, value, ()).size > BODY_SIZE_MAX - _ROOM:
-        bound = f"{BODY_SIZE_MAX - _ROOM - NewValue(key, '', ()).size} bytes"
-    if bound:
-        raise ServiceError("too_large", f"the value of {key[:40]!r} has over {bound}", FILE_ADVICE)
+        message = f"the value of {key[:40]!r} has over {DICT_VALUE_SIZE_MAX} characters"
+        raise ServiceError("too_large", message, FILE_ADVICE)
+    if NewValue(key, value, ()).size > BODY_SIZE_MAX - _ROOM:
+        room = BODY_SIZE_MAX - _ROOM - NewValue(key, "", ()).size
+        raise ServiceError("too_large", f"the value of {key[:40]!r} has over {room} bytes", FILE_ADVICE)
 
 
 def _split(operations: Iterable[NewValue]) -> Iterator[NewValue]:

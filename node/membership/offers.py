@@ -120,7 +120,7 @@ def load_stripped(replica: Replica, offers: list[FoundOffer]) -> list[FoundOffer
         try:
             bodies[row.commit_id] = open_stored(replica, row, blocks[row.num])[1]
         except (KeyError, DamagedBlock):
-            # The others say what they say. `ravel repair` asks peers for this one.
+            # The others say what they say. `ravel fsck --repair` asks peers for this one.
             log.warning("a damaged offer is passed over", commit=id_text(row.commit_id))
     whole = [one for one in offers if not one.is_stripped or one.operation.commit_id in bodies]
     return [
