@@ -126,7 +126,7 @@ class TableWriter:
     def _write_here(self, name: str, schema: StructType, rows: pa.Table) -> DataFrame:
         file = write_table(self._out, name, rows)
         self.know(name, [file])
-        is_few = rows.num_rows <= _ROWS_IN_PLAN_MAX
+        is_few = 0 < rows.num_rows <= _ROWS_IN_PLAN_MAX  # Spark takes no table of Arrow's without a batch
         table = self._spark.createDataFrame(rows, schema) if is_few else self._read_back(file.parent, schema)
         return table.coalesce(1)  # what stands in one partition is counted without a shuffle
 
