@@ -185,7 +185,7 @@ class TopicWork:
         progress = self._session.progress_of(load.topic)
         if progress is None or not isinstance(load, LoadBatch):
             return None
-        is_asked = not (progress.outbox.whole or set()).isdisjoint(load.nums)
+        is_asked = any(num in progress.outbox.whole for num in load.nums)
         return None if is_asked else progress.keeps
 
     async def _load_summaries(self, topics: Sequence[TopicKey]) -> None:

@@ -4,7 +4,7 @@ Queues of few parts are lists: an empty deque takes 600 bytes, and a connection 
 """
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
@@ -24,8 +24,42 @@ IN_SYNC: Final = "in sync"
 """State of a topic on which nothing is on its way. What the peer lacks or has not confirmed is told apart from it."""
 
 
-_PAGE_SIZE: Final = 4096
-"""Numbers whose bits are in one integer of `Outbox.wanted`."""
+_PAGE_SIZE: Final = 256
+"""Numbers whose bits are in one integer of `NumberSet`."""
+
+
+class NumberSet:
+    """Numbers of commits, at under a byte each where many near it are in the set, and 160 bytes alone.
+
+    What a peer asks for and does not take may be all of a store.
+    """
+
+    __slots__ = ("_pages",)
+
+    def __init__(self) -> None:
+        self._pages: dict[int, int] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._pages)
+
+    def __contains__(self, num: int) -> bool:
+        page, bit = divmod(num, _PAGE_SIZE)
+        return bool(self._pages.get(page, 0) >> bit & 1)
+
+    def add(self, num: int) -> bool:
+        """Add a number. Return True if it was not in the set."""
+        page, bit = divmod(num, _PAGE_SIZE)
+        before = self._pages.get(page, 0)
+        self._pages[page] = before | 1 << bit
+        return self._pages[page] != before
+
+    def discard(self, nums: Iterable[int]) -> None:
+        """Take these out."""
+        for num in nums:
+            page, bit = divmod(num, _PAGE_SIZE)
+            bits = self._pages.pop(page, 0) & ~(1 << bit)
+            if bits:
+                self._pages[page] = bits
 
 
 @dataclass(slots=True)
@@ -55,10 +89,12 @@ class Outbox:
     refusal: str = ""  # why the peer takes no more
     sent: int = 0
     confirmed: int = 0  # of those, whose receipt has come: what the peer takes of them is durable there
-    wanted: dict[int, int] | None = None  # the numbers queued that the peer had asked for (`want`)
-    whole: set[int] | None = (
-        None  # of these, such whose bodies it wants though it keeps none of the branch (`keeps`)
-    )
+    wanted: NumberSet = field(
+        default_factory=NumberSet
+    )  # of those queued, which the peer has asked for (`want`)
+    whole: NumberSet = field(
+        default_factory=NumberSet
+    )  # of these, such whose bodies it wants though it keeps none of the branch (`keeps`)
 
     def enqueue(self, nums: Sequence[int]) -> None:
         """Queue numbers to be sent: a batch is either of commits that this node has read, or (negative) of others."""
@@ -71,33 +107,14 @@ class Outbox:
                 self.queue.append(array("q", part))
 
     def want(self, nums: Sequence[int]) -> list[int]:
-        """Note numbers that the peer has asked for. Return those that do not wait already because it had.
-
-        A number takes a bit of memory where many near it are wanted, and 600 bytes alone: so all of a store take little.
-        """
-        new: list[int] = []
-        pages = self.wanted or {}
-        for num in nums:
-            page, bit = divmod(num, _PAGE_SIZE)
-            bits = pages.get(page, 0)
-            if not bits >> bit & 1:
-                pages[page] = bits | 1 << bit
-                new.append(num)
-        self.wanted = pages or None
-        return new
+        """Note numbers that the peer has asked for. Return those that do not wait already because it had."""
+        return [num for num in nums if self.wanted.add(num)]
 
     def pass_over(self, count: int) -> None:
         """Go on behind so many numbers of the first part."""
         passed, rest = self.queue[0][:count], self.queue[0][count:]
-        if self.wanted is not None:
-            for num in passed:
-                page, bit = divmod(num, _PAGE_SIZE)
-                bits = self.wanted.pop(page, 0) & ~(1 << bit)
-                if bits:
-                    self.wanted[page] = bits
-            self.wanted = self.wanted or None
-        if self.whole is not None:
-            self.whole.difference_update(passed)
+        self.wanted.discard(passed)
+        self.whole.discard(passed)
         if rest:
             self.queue[0] = rest
         else:
@@ -106,17 +123,12 @@ class Outbox:
     def clear(self) -> None:
         """Forget what is queued: the peer takes no more."""
         self.queue.clear()
-        self.wanted = self.whole = None
+        self.wanted, self.whole = NumberSet(), NumberSet()
 
     @property
     def to_send(self) -> int:
         """Count the numbers that wait to be sent."""
         return sum(map(len, self.queue))
-
-    def note_whole(self, nums: Sequence[int]) -> None:
-        """Note that the peer has asked for these with their bodies."""
-        self.whole = self.whole or set()
-        self.whole.update(nums)
 
 
 @dataclass(slots=True)

@@ -239,7 +239,8 @@ class Transfer:
         self.queue(progress, progress.outbox.want(event.nums))
         of_bodies = isinstance(question, WantBodies)
         if of_bodies and progress.keeps is not None:
-            progress.outbox.note_whole(event.nums)
+            for num in event.nums:
+                progress.outbox.whole.add(num)
         said: list[Output] = [Send(FoundBodies(progress.blind, len(event.nums)))] if of_bodies else []
         more = self._find(progress) if progress.wants.answer(1) else []
         return [*said, *more, *self.pump()]
