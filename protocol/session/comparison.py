@@ -116,10 +116,16 @@ class Comparison:
     def check(self, topics: Iterable[TopicProgress]) -> list[Output]:
         """Begin another round of what is in doubt, where nothing more is on its way. Part from who leaves one open.
 
-        Of topics that have had their first rounds, the one that waits longest has a later one.
+        Of topics that have had their first rounds, the one that waits longest has a later one, once none is under way: on a
+        line that brings all late they would come together, and be too many.
         """
         self._takeable.check()
-        checked = [one for one in topics if one.comparing in CHECKED]  # of thousands of topics a few
+        checked: list[TopicProgress] = []  # of thousands of topics a few
+        is_free = True
+        for progress in topics:
+            if progress.comparing in CHECKED:
+                checked.append(progress)
+            is_free &= progress.comparing in SETTLED or progress.rounds.number <= _RANGES_FROM_ROUND
         later: list[TopicProgress] = []
         for progress in checked:
             progress.rounds.checks += 1
@@ -128,7 +134,7 @@ class Comparison:
         due = max(later, key=lambda one: one.rounds.checks, default=None)
         outputs: list[Output] = []
         for progress in checked:
-            is_due = progress is due or _is_due_at_once(progress)
+            is_due = (is_free and progress is due) or _is_due_at_once(progress)
             outputs += self._run(progress, Compared.QUIET if is_due else Compared.CHECK)
         return outputs
 

@@ -85,6 +85,7 @@ def test_one_of_many_such_topics_has_its_round_at_a_time_in_turns() -> None:
     _begun(session, LATER_ROUND_CHECKS - 1)
     for topic in (ONE, TWO):
         assert session.handle(CheckDue()) == [LoadSummary(topic)]
+        assert session.handle(CheckDue()) == [], "while the peer says nothing, none is begun of another"
         _play(session, topic, 3, by_ranges=True)
     assert session.handle(CheckDue()) == []
 
