@@ -124,6 +124,7 @@ def await_missing_bodies(
             "body_id": publication.body_id,
             "erased_at": now_ms,
             "is_missing": is_kept,
+            "is_spared": not is_kept,
         }
         for num, topic_num, publication in came
         if publication.body_id is not None
@@ -134,25 +135,30 @@ def await_missing_bodies(
 
 
 def await_opened(connection: Connection, branch_num: int, ids: Collection[CommitId]) -> list[int]:
-    """Await the absent bodies of these commits of a branch from now on; return numbers of those that were not before.
+    """Await the spared bodies of these commits of a branch from now on; return the commits' numbers.
 
-    Costs O(ids). Of what was erased here peers send what they have not erased.
+    Costs O(ids). What was erased here does not come back.
     """
     found: list[int] = []
     for part in chunks(sorted(ids)):
         query = select(commits.c.num).join(erasures, erasures.c.commit_num == commits.c.num)
         named = commits.c.id_key.in_([id_key(raw) for raw in part]) & commits.c.commit_id.in_(part)
-        absent = (erasures.c.branch_num == branch_num) & ~erasures.c.is_missing
-        found += connection.execute(query.where(named, absent)).scalars()
+        spared = (erasures.c.branch_num == branch_num) & erasures.c.is_spared
+        found += connection.execute(query.where(named, spared)).scalars()
     for nums in chunks(found):
-        connection.execute(update(erasures).where(erasures.c.commit_num.in_(nums)).values(is_missing=True))
+        chosen = update(erasures).where(erasures.c.commit_num.in_(nums))
+        connection.execute(chosen.values(is_missing=True, is_spared=False))
     return found
 
 
 def await_branch(connection: Connection, branch_num: int, *, is_kept: bool) -> None:
-    """Await all absent bodies of a branch from now on, or none. Costs O(those)."""
-    of_branch = (erasures.c.branch_num == branch_num) & (erasures.c.is_missing != is_kept)
-    connection.execute(update(erasures).where(of_branch).values(is_missing=is_kept))
+    """Await all bodies of a branch from now on that never were here, or spare them. Costs O(those).
+
+    What was erased here does not come back.
+    """
+    others = erasures.c.is_spared if is_kept else erasures.c.is_missing
+    of_branch = update(erasures).where(erasures.c.branch_num == branch_num, others)
+    connection.execute(of_branch.values(is_missing=is_kept, is_spared=not is_kept))
 
 
 def is_any_body_missing(connection: Connection) -> bool:

@@ -256,6 +256,8 @@ erasures = Table(
     Column(
         "is_missing", Boolean, nullable=False, server_default=false()
     ),  # never was here: taken if it comes
+    # Never was here either, and is not awaited: the branch is not kept. What was erased here is neither, and stays away.
+    Column("is_spared", Boolean, nullable=False, server_default=false()),
     Index("erasures_branch", "branch_num"),
     Index("erasures_missing", "is_missing", "topic_num", "commit_num"),
 )

@@ -21,10 +21,10 @@ from node.timelines.timelines import Timelines
 from node.timelines.views import timeline_items
 from protocol.codec import DecodeError
 from protocol.formats.publication import is_bare
-from protocol.ids import BlindTopic, BranchMark
+from protocol.ids import BlindTopic, BlockId, BranchMark, ObjectId
 from protocol.limits.users import KEPT_BRANCHES_MAX
 from protocol.session.messages import Keeps, Message, Publications, decode_message, encode_message
-from storage.commits.absent_bodies import find_topics_missing_bodies
+from storage.commits.absent_bodies import Erasure, await_opened, erase_bodies, find_topics_missing_bodies
 from storage.commits.commits import load_timeline
 from tests.support.builders import STORE_KEY, give, publications_of
 from tests.support.machine import fail_after
@@ -216,6 +216,26 @@ async def test_who_keeps_a_part_is_counted_for_that_part_alone(
         with alice.replica.database.read() as connection:
             design = len(load_timeline(connection, alice.branch("design").num, 0, 1000))
         assert unheld() == design == 4, "the others are held, and those of the root branch"
+
+
+def test_what_was_erased_here_does_not_come_back_as_what_is_kept_changes(tmp_path: Path) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        alice.create_repo()
+        alice.write(alice.branch("main"), "erased")
+        with alice.replica.database.write() as connection:
+            row = load_timeline(connection, alice.branch("main").num, 0, 1000)[-1]
+            body_id = ObjectId(BlockId(bytes(32)))  # any id
+            erased = Erasure(row.num, row.topic_num, row.block_nums, body_id)
+            erase_bodies(connection, row.branch_num, [erased], 1)
+        for kept in (("main",), (), ("main",), None):
+            keep_contents(
+                alice.replica,
+                alice.repo(),
+                None if kept is None else {alice.branch(name).num for name in kept},
+            )
+            with alice.replica.database.write() as connection:
+                assert await_opened(connection, row.branch_num, [row.commit_id]) == []
+                assert find_topics_missing_bodies(connection) == {}
 
 
 def test_a_branch_to_come_is_kept_as_the_repo_says(tmp_path: Path) -> None:
