@@ -437,7 +437,7 @@ def _link(
     """
     assert state.connection is not None, "the caller looked"
     written = tables.writing_topics(repo_num)
-    said = [find_kept_by(tables, tables.by_topic[one.topic], one.keeps) for one in each]
+    said = [find_kept_by(tables, tables.by_topic[one.topic], one.has_kept) for one in each]
     partly = [one for one in said if one is not None]
     keeps = partly[0].intersection(*partly) if partly else None
     is_level = all(is_topic_level(one.state, one.behind, bodiless=one.bodiless > 0) for one in each)

@@ -211,6 +211,11 @@ async def test_who_keeps_a_part_is_counted_for_that_part_alone(
             [holder] = standings.holders(alice.repo())
             seen = view_holder(holder, {"name": "carol", "owner": None})
             assert (seen["has_all"], seen["keeps"], seen["lacks"]) == (False, 1, 0)
+            keep_contents(carol.replica, carol.repo(), None)
+            carol.hub.topics_changed()
+            await trio.sleep(5)
+            [link] = standings.outlook(alice.repo()).links
+            assert not link.has_all, "carol lacks yet what came before, and nothing says when that has come"
         network.inbound.clear()
         standings.look()
         with alice.replica.database.read() as connection:
