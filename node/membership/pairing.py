@@ -160,7 +160,9 @@ class Pairing:
             advice = f"ask for `ravel member exclude {repo.name} {id_text(device)}`: {error.advice}"
             if is_home:
                 advice = "run `ravel device remove` on the first device too"
-            elif await self._hub.run_blocking(self._is_founder, repo, device):
+            elif error.code != "needs_quorum" and await self._hub.run_blocking(
+                self._is_founder, repo, device
+            ):
                 advice = "nobody may; `ravel repo fork` goes on without it (docs/people/devices.md)"
             done["advice"] = f"{error.message}; {advice}"
         return done

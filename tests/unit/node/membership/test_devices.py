@@ -301,6 +301,7 @@ async def test_when_the_first_is_lost_another_begins_anew(
     await service_of(boss, tmp_path).people.members.grant("work", user(laptop), "admin")
     await settle(boss, laptop)
     mine, _ = laptop.create_repo("mine")
+    laptop.create_repo("ours", others=[boss.author.user], council=2)
     await join(phone, laptop, tmp_path)
     await settle(boss, phone)
     removed = (await service_of(phone, tmp_path).people.pairing.remove(user(laptop)))["repos"]
@@ -310,6 +311,8 @@ async def test_when_the_first_is_lost_another_begins_anew(
     assert f"senior to {user(laptop)[:12]}: {user(boss)[:12]}" in told["work"]["advice"]
     assert not told["mine"]["excluded"]
     assert "repo fork" in told["mine"]["advice"], "a founding owner is excluded by nobody"
+    assert "propose-removal" in told["ours"]["advice"], "but by a council"
+    assert "nobody may" not in told["ours"]["advice"]
     await service_of(boss, tmp_path).people.members.remove("work", user(laptop), "")
     await settle(boss, phone)
     assert held(boss, work, laptop) is None
