@@ -6,8 +6,9 @@ strangers cannot take. This machine's own programs are no strangers' host, and m
 share of its own.
 """
 
+import random
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import trio
@@ -67,8 +68,12 @@ class Admission:
 class HalfOpen:
     """Connections whose peers have not proved a key yet: few, each for a short time, and of each host in turn."""
 
-    def __init__(self, places: int | None = None) -> None:
+    def __init__(
+        self, places: int | None = None, choose: Callable[[float, float], float] = random.uniform
+    ) -> None:
+        """`choose` gives a wait between two bounds."""
         self._places = HALF_OPEN_MAX if places is None else places
+        self._choose = choose
         self._held: list[tuple[str, trio.CancelScope]] = []  # the oldest first
         self._turns: OrderedDict[str, float] = (
             OrderedDict()
@@ -91,7 +96,8 @@ class HalfOpen:
     async def wait_turn(self, address: str) -> None:
         """Wait until the host may shake hands again: many short connections take a share of the processor only.
 
-        The wait is at most HALF_OPEN_MAX turns, 3.2 seconds: so many wait, and the oldest make room.
+        The wait is at most HALF_OPEN_MAX turns, 3.2 seconds: so many wait, and the oldest make room. They go on in no order:
+        in that of arrival who comes often pushes out all others of the host before their turns.
         """
         now, network = trio.current_time(), share_name(address)
         free = self._places * HANDSHAKE_TURN_SECONDS  # of turns that are taken without a wait
@@ -100,7 +106,7 @@ class HalfOpen:
         self._turns.move_to_end(network)
         if len(self._turns) > ACCOUNTS_MAX:
             self._turns.popitem(last=False)
-        await trio.sleep(max(0.0, last - now - free))
+        await trio.sleep(self._choose(0.0, max(0.0, last - now - free)))
 
     def _make_room(self) -> None:
         counts = Counter(network for network, _ in self._held)

@@ -1,5 +1,7 @@
 """What is learned of peers' addresses stays within its bounds, no matter who tells it."""
 
+from random import Random
+
 import pytest
 import trio
 from trio.testing import MockClock
@@ -283,7 +285,7 @@ async def test_half_open_connections_make_room_for_the_newest_of_another_host(
 
 
 async def test_handshakes_of_one_host_take_turns(autojump_clock: MockClock) -> None:
-    half_open, began, waited = HalfOpen(4), trio.current_time(), list[float]()
+    half_open, began, waited = HalfOpen(4, max), trio.current_time(), list[float]()
 
     async def count(address: str, times: int) -> None:
         for _ in range(times):
@@ -303,6 +305,22 @@ async def test_handshakes_of_one_host_take_turns(autojump_clock: MockClock) -> N
     before = trio.current_time()
     await count("10.0.0.1:4", 4)
     assert trio.current_time() == pytest.approx(before), "after a rest as at first"
+
+
+async def test_who_comes_often_pushes_nobody_of_its_host_out_for_good(autojump_clock: MockClock) -> None:
+    half_open, came = HalfOpen(choose=Random(1).uniform), list[str]()
+
+    async def connect(address: str) -> None:
+        with half_open.place(address):
+            await half_open.wait_turn(address)
+            came.append(address)
+
+    async with trio.open_nursery() as nursery:
+        for number in range(400):  # a hundred a second, five times what is taken
+            nursery.start_soon(connect, "10.0.0.1:9" if number % 20 == 10 else "10.0.0.1:1")
+            await trio.sleep(HANDSHAKE_TURN_SECONDS / 5)
+    assert 400 / 5 <= len(came) <= 3 * 400 / 5
+    assert 2 <= came.count("10.0.0.1:9") <= 12, "twenty came"
 
 
 def test_one_ipv6_network_has_one_share() -> None:
