@@ -108,7 +108,7 @@ DERIVED = {
     "heads_gone": "DELETE FROM heads",
     "checkpoint_of_nothing": "UPDATE checkpoints SET merged = :junk",
     "erasure_that_was_none": (
-        "INSERT INTO erasures SELECT num, branch_num, topic_num, :junk, 5, false FROM commits WHERE rank = 3"
+        "INSERT INTO erasures SELECT num, branch_num, topic_num, :junk, 5, false, false FROM commits WHERE rank = 3"
     ),
     "causes_of_nothing": "INSERT INTO pending_causes VALUES (5, 77)",
     "heads_of_nothing": "INSERT INTO heads VALUES (77, :junk, 2, 1, false)",

@@ -20,6 +20,7 @@ from protocol.limits.network import (
     ADDRESSES_PER_REPO_MAX,
     ADDRESSES_PER_TELLER_MAX,
     CONNECTIONS_PER_HOST_SHARE,
+    HALF_OPEN_MAX,
     HANDSHAKE_ACCEPT_SECONDS,
     HANDSHAKE_TURN_SECONDS,
     HOST_TRIES_MAX,
@@ -319,8 +320,10 @@ async def test_who_comes_often_pushes_nobody_of_its_host_out_for_good(autojump_c
         for number in range(400):  # a hundred a second, five times what is taken
             nursery.start_soon(connect, "10.0.0.1:9" if number % 20 == 10 else "10.0.0.1:1")
             await trio.sleep(HANDSHAKE_TURN_SECONDS / 5)
-    assert 400 / 5 <= len(came) <= 3 * 400 / 5
-    assert 2 <= came.count("10.0.0.1:9") <= 12, "twenty came"
+    assert 400 / 5 <= len(came) <= 2 * 400 / 5 + 2 * HALF_OPEN_MAX, (
+        "at first, in four seconds, and those who still wait"
+    )
+    assert came.count("10.0.0.1:9") >= 4, "twenty came"
 
 
 def test_one_ipv6_network_has_one_share() -> None:
