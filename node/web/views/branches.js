@@ -18,8 +18,8 @@ export function Branches({ repo, branch }) {
       <a href=${addressOf(one.branch)}><bdi>${one.name}</bdi></a>${" "}
       <span class="facts">${text.commits(one.commits)} · ${text.heads(one.head_count)}${one.main ? ` · ${text.mainBranch}` : ""}${one.archived ? ` · ${text.archived}` : ""}${one.kept ? "" : ` · ${text.notKeptHere}`}</span>
       ${mayManage && !one.main && !one.archived && html` <${Action} class="quiet" act=${() => pointMain(one, repo.branches.find(({ main }) => main))}>${text.makeMain}<//>`}
-      ${mayManage && html` <${Action} class="quiet" act=${() => archive(one, !one.archived)}>${one.archived ? text.takeBack : text.archive}<//>`}
       ${repo.whole && html` <${Action} class="quiet" act=${() => keep(repo, one, !one.kept)}>${one.kept ? text.letGo : text.keepHere}<//>`}
+      ${mayManage && html` <${Action} class="quiet" act=${() => archive(one, !one.archived)}>${one.archived ? text.takeBack : text.archive}<//>`}
     </li>`)}</ul>
     ${mayManage && html`<h3>${text.newBranch}</h3>
       <${Form} id="new-branch" class="form inline" button=${text.create} send=${async ({ name }) => {
