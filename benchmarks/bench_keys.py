@@ -58,7 +58,7 @@ def measure(folder: Path, letters: int) -> None:
         writer.evaluate(f"{_INSIDE}.focus()")
         for _ in range(letters):
             writer.press("a", 65, "a")
-            time.sleep(_PAUSE_SECONDS)
+            time.sleep(_PAUSE_SECONDS)  # the pace of who types: keys at once would come together
         reader.until(f"seen.length >= {letters}", 60)
         pressed, seen = writer.evaluate("pressed"), reader.evaluate("seen")
         waits = sorted(one - other for one, other in zip(seen, pressed, strict=True))

@@ -59,7 +59,7 @@ def _answers(rows: Rows, names: Names) -> str:
         for name, one in zip(called, people, strict=True)
     )
     return (
-        '<h2>Who answers whom</h2><p class="note">A row is one person, a column another: the cell counts the answers. '
+        '<h2>Who answers whom</h2><p class="note">Each cell counts the answers from the left person to the upper one. '
         f"All edges by month, for networkx, Gephi or GraphFrames: {page.link_to('reply_edges')}, their nodes: "
         f'{page.link_to("reply_nodes")}.</p><div class="wide matrix" tabindex="0"><table><thead><tr><th></th>{head}</tr>'
         f"</thead><tbody>{body}</tbody></table></div>"

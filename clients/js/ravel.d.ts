@@ -2592,7 +2592,7 @@ export class Ravel {
   listRepos(values?: { since?: string }, options?: RequestOptions): Promise<RepoList>;
   /** Create a repo with a branch `main`. */
   createRepo(values: {} & RepoRequest, options?: RequestOptions): Promise<RepoView>;
-  /** Show the content of a link before you join or follow by it. The node asks nobody and keeps nothing. */
+  /** Show the content of a link, before you use it. The node asks no peer and stores nothing. */
   lookAtLink(values: {} & LookRequest, options?: RequestOptions): Promise<LinkView>;
   /** Join a repo by a bearer link, or ask to be let in by a link that asks. */
   joinRepo(values: {} & JoinRequest, options?: RequestOptions): Promise<RepoView>;
@@ -2788,7 +2788,7 @@ export class Ravel {
   listDocuments(values: { branch: string; kind?: string; prefix?: string; offset?: number; limit?: number }, options?: RequestOptions): Promise<DocumentList>;
   /** Give a document a title. Its name stays. */
   renameDocument(values: { branch: string } & DocumentTitleRequest, options?: RequestOptions): Promise<DocumentTitle>;
-  /** Hide a document from the list. It comes back when somebody writes to it. */
+  /** Hide a document from the list. Its next write shows it again. */
   removeDocument(values: { branch: string } & DocumentRemovalRequest, options?: RequestOptions): Promise<DocumentRemoval>;
   // Sets, dicts and texts
   /** Show a window of a branch's set. */

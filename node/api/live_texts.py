@@ -58,8 +58,13 @@ class LiveTexts:
                 "busy", f"{TEXT_STREAMS_MAX} texts are followed here", "close a text in another tab"
             )
         source = TextSource(
-            *(self._hub, self._texts, target, wanted, own),
-            *(self._open.discard, lambda: pause_of(len(self._open))),
+            self._hub,
+            self._texts,
+            target,
+            wanted,
+            own,
+            ended=self._open.discard,
+            pause=lambda: pause_of(len(self._open)),
         )
         self._open.add(source)
         return source
@@ -68,8 +73,14 @@ class LiveTexts:
         """Tell others where an editor is. Raises ServiceError `busy`."""
         target = self._find_branch(branch)
         presence = Presence(
-            *(said.session, target.branch_id, said.root, said.anchor, said.head),
-            *(said.typed, said.client, said.clock),
+            said.session,
+            target.branch_id,
+            said.root,
+            said.anchor,
+            said.head,
+            typed=said.typed,
+            client=said.client,
+            clock=said.clock,
         )
         if not self._hub.presences.announce_presence(target, presence):
             raise ServiceError(
@@ -89,6 +100,7 @@ class TextSource:
         branch: Branch,
         vector: bytes,
         session: bytes,
+        *,
         ended: Callable[["TextSource"], None],
         pause: Callable[[], float],
     ) -> None:

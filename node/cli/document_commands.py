@@ -102,7 +102,7 @@ def rename_document(
 def remove_document(
     api: "Client", branch: BranchArgument, kind: KindArgument, name: NameOption = ""
 ) -> "DocumentRemoval":
-    """Hide a document from the list. It comes back when somebody writes to it. Nothing of it is lost."""
+    """Hide a document from the list. Its next write shows it again, and nothing is lost."""
     return api.remove_document(branch=branch, kind=kind, name=name)
 
 

@@ -89,7 +89,7 @@ def create(
 ) -> "RepoView":
     """Create a repo, with a branch called main.
 
-    Without a council nobody ever excludes a founder. Who founds and who signs cannot be changed later.
+    Only a council can exclude a founder. Founders and council stay as you create them.
     """
     return api.create_repo(name, founders=founders or (), council=council)
 

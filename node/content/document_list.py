@@ -68,7 +68,7 @@ class ListedDocuments:
         return {"branch": written.branch, "commits": written.commits, "title": title}
 
     async def remove(self, branch: str, kind: str, name: str) -> DocumentRemoval:
-        """Hide a document from the list. It comes back when somebody writes to it. Nothing of it is lost.
+        """Hide a document from the list. Its next write shows it again, and nothing is lost.
 
         Raises ServiceError `not_found` where the list has none of that name.
         """

@@ -279,7 +279,7 @@ class Posts:
         persons = replica.persons(replica.branches[post.branch_num].facts.repo_id)
         adders = load_rows(connection, [CommitId(BlockId(parse_id(one))) for one in named])
         users = devices_of(persons, [post.author])[post.author]
-        first = min(row.num for row in adders.values())
+        first = min((row.num for row in adders.values()), default=0)
         posts = iterate_posts(connection, post.branch_num, users, first)
         found: set[str] = set()
         while part := list(islice(posts, _LOOKED_AT_ONCE)):

@@ -37,8 +37,8 @@ class RepoRequest(NameRequest, frozen=True, kw_only=True):
     council: Annotated[
         Annotated[int, Meta(ge=2, le=OWNER_COUNT_MAX)] | None,
         Meta(
-            description="How many founders together exclude or demote any member, founders too: more than half. "
-            "Null: nobody excludes a founder."
+            description="How many founders together can exclude or demote any member: more than half. "
+            "Null: nobody can exclude a founder."
         ),
     ] = None
 
@@ -118,7 +118,7 @@ LOOK_AT_LINK: Final = Endpoint(
     method="POST",
     path="/link",
     scopes=ADMIN_ALL,
-    summary="Show the content of a link before you join or follow by it. The node asks nobody and keeps nothing.",
+    summary="Show the content of a link, before you use it. The node asks no peer and stores nothing.",
     request=LookRequest,
     answer=LinkView,
     errors=("bad_link",),

@@ -95,7 +95,7 @@ class Outlook:
     held: Mapping[TopicKey, int] = field(default_factory=dict)
     """Topics of which a peer was seen to have all, since the start, with the last commit's number then."""
     parts: Mapping[int, int] = field(default_factory=dict)
-    """The same of branches, and of peers that keep some alone."""
+    """Number of the latest commit that a peer had of each branch, of peers that keep contents of some branches alone."""
     foreign: int = 0
     """Of the peers that are connected, those that say what this version does not know."""
 

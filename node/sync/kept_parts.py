@@ -5,7 +5,6 @@ sees no kinds, and sends all that it has.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final
 
 from node.ingest.publication_reading import branch_mark_in
 from node.ingest.replica import Replica
@@ -18,8 +17,6 @@ from protocol.session.messages import Keeps
 from storage.commits.absent_bodies import await_branch
 from storage.repos.epochs import Topic
 from storage.repos.repos import Repo, keep_branches
-
-_NOTHING_SAID: Final[frozenset[BranchMark] | None] = None
 
 
 class KeepsPort:
@@ -39,7 +36,7 @@ class KeepsPort:
             if progress is None or not progress.is_joined:
                 continue
             kept = self._find(topic)
-            if kept == self._said.get(topic, _NOTHING_SAID):
+            if kept == self._said.get(topic):
                 continue
             if kept is None:
                 del self._said[topic]
@@ -59,9 +56,7 @@ class KeepsPort:
         if followed is None or tables.repos[followed.repo_num].keeps_all:
             return None
         marks = (mark for mark, num in marks_on(tables, followed).items() if tables.branches[num].is_kept)
-        return frozenset(
-            sorted(marks)[:KEPT_BRANCHES_MAX]
-        )  # whoever says too little is sent more than it asked for
+        return frozenset(sorted(marks)[:KEPT_BRANCHES_MAX])  # bodies of the others do not come by themselves
 
 
 def keep_contents(replica: Replica, repo: Repo, kept: Collection[int] | None) -> None:

@@ -18,7 +18,7 @@ HANDSHAKE_ACCEPT_SECONDS: Final = 5.0
 STRANGER_IDLE_SECONDS: Final = 120.0
 """Seconds after which a stranger without a common topic is left: time for a repo to be made or opened on either side."""
 RELAY_CONNECTIONS_MAX: Final = 2048
-"""The same for a relay, which is there for others."""
+"""Connections that a relay accepts at a time: it is there for others."""
 CONNECTIONS_PER_HOST_SHARE: Final = 4
 """One host, or IPv6 network of 64 bits, has at most this part (a quarter) of the connections accepted from others."""
 
@@ -26,15 +26,16 @@ CONNECTIONS_PER_HOST_SHARE: Final = 4
 ADDRESSES_MAX: Final = 1024
 """Addresses that a node knows by introductions and from its local network: 500 KB."""
 ADDRESSES_PER_REPO_MAX: Final = 128
-"""Of them, those of one repo's peers: many times what is dialed."""
+"""Known addresses of one repo's peers: many times what is dialed."""
 ADDRESSES_PER_TELLER_MAX: Final = 64
-"""Of them, those that one peer has told: two liars do not fill a repo's places with what nobody answers at."""
+"""Known addresses that one peer has told: two liars do not fill a repo's places with what nobody answers at."""
 ADDRESSES_PER_PEER_MAX: Final = 4
-"""Of them, those of one peer: where it was, where it is, in two networks."""
+"""Known addresses of one peer: where it was, where it is, in two networks."""
 ADDRESS_FAILURES_MAX: Final = 3
 """Dials that fail after which an address at which nobody proved the key is dropped: all that a victim gets for one key."""
 REACHED_FAILURES_MAX: Final = 8
-"""The same for an address where the peer has been reached; counted while others answer, for this node may be offline."""
+"""Failed dials after which an address is dropped where the peer was reached. They count while others answer: this node may
+be offline."""
 ADDRESS_BARRED_SECONDS: Final = 24 * 3600.0
 """Seconds for which an address that was dropped is not learned again."""
 ADDRESSES_BARRED_MAX: Final = 4096
@@ -47,7 +48,7 @@ HOSTS_TRIED_MAX: Final = 1024
 ADDRESS_UNREACHED_SECONDS: Final = 24 * 3600.0
 """Seconds after which an address is forgotten that nobody told again or was reached at."""
 ADDRESS_REACHED_SECONDS: Final = 30 * 24 * 3600.0
-"""The same for an address where the peer was reached."""
+"""Seconds after which an address is forgotten where the peer was reached."""
 REACHED_PEERS_MAX: Final = 2048
 """Peers whose address and time of last contact are kept, the latest: twice what is learned. 400 KB."""
 PEER_USERS_MAX: Final = 2048
@@ -82,7 +83,7 @@ least between two questions to one that grants a shorter time."""
 OBSERVERS_MAX: Final = 64
 """Peers whose word on where they see this node is remembered, the latest."""
 OBSERVERS_AGREED_MIN: Final = 2
-"""Of them, those in different subnets that must see the same host: keys are free, subnets are not. More would leave nodes
+"""Peers in different subnets that must see the same host: keys are free, subnets are not. More would leave nodes
 with a relay and a friend without an address."""
 PEER_ADDRESSES_MAX: Final = 8
 """Addresses at which one kept peer is dialed: as many as a link names. Each costs a dial in every round."""
@@ -99,7 +100,7 @@ CIRCUIT_WINDOW_SIZE: Final = 256 * KIB
 """Bytes of one direction of a circuit that may be on their way: all that a relay and a receiver hold of it. With 100 ms from
 end to end that is 2.5 MiB/s."""
 WIDE_CIRCUIT_WINDOW_SIZE: Final = 1024 * KIB
-"""The same of a wide direction. With 100 ms from end to end that is 10 MiB/s."""
+"""Bytes of a wide direction that may be on their way. With 100 ms from end to end that is 10 MiB/s."""
 WIDE_CIRCUIT_AFTER_SIZE: Final = 1024 * KIB
 """Bytes of a direction after which it may become wide: what only chats, or waits, needs no more than it has."""
 WIDE_CIRCUITS_OF_RELAY_SIZE: Final = 64 * MIB
@@ -142,7 +143,7 @@ MEETINGS_PER_CHECK: Final = 64
 NODES_OF_TOPIC_TOLD_MAX: Final = 64
 """Nodes of one topic that are named to one that comes, and that it is named to, the latest: each is a message."""
 NODES_OF_SUBNET_TOLD_MAX: Final = 16
-"""Of them, strangers of one subnet: its keys are free, and are not to be all that a node hears of."""
+"""Strangers of one subnet among these nodes: its keys are free, and are not to be all that a node hears of."""
 NODES_OF_SUBNET_NAMED_AT_ONCE_MAX: Final = 32
 """Times without a pause that a relay names strangers of one subnet to those that meet on a topic; one more for each
 NODE_OF_SUBNET_NAMED_SECONDS since. With NODES_OF_MEETING_MAX a node would else hear of nobody more after a second."""
@@ -195,9 +196,9 @@ WEBSOCKET_SMALL_SIZE: Final = 256
 WEBSOCKET_SMALL_AT_ONCE_MAX: Final = 16_384
 """Small frames, and those without content, taken without a pause: 0.1 s of work."""
 WEBSOCKET_SMALL_OF_STRANGERS_MAX: Final = 512
-"""The same on a connection whose handshake is not done: it has some 300 bytes, were each in a frame of its own."""
+"""Small frames taken on a connection whose handshake is not done: it has some 300 bytes, were each in a frame of its own."""
 WEBSOCKET_SMALL_PER_SECOND_MAX: Final = 4000
-"""The same for each second since: 3 % of a processor. A circuit of 100 MB/s has 1,600 short messages a second."""
+"""Small frames taken for each second since: 3 % of a processor. A circuit of 100 MB/s has 1,600 short messages a second."""
 
 # --- the local network ---
 LAN_ROTATION_SECONDS: Final = 3600.0

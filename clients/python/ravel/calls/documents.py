@@ -168,7 +168,7 @@ class DocumentsCalls(SyncCaller):
         return self._call(RENAME_DOCUMENT, {"branch": branch, "kind": kind, "name": name, "title": title})
 
     def remove_document(self, branch: str, kind: str, *, name: str = "") -> DocumentRemoval:
-        """Hide a document from the list. It comes back when somebody writes to it."""
+        """Hide a document from the list. Its next write shows it again."""
         return self._call(REMOVE_DOCUMENT, {"branch": branch, "kind": kind, "name": name})
 
     def show_set(self, branch: str, *, name: str = "", offset: int = 0, limit: int = 100) -> SetWindow:

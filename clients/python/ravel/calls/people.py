@@ -173,7 +173,7 @@ class PeopleCalls(SyncCaller):
         return self._call(CREATE_REPO, {"name": name, "founders": founders, "council": council})
 
     def look_at_link(self, link: str) -> LinkView:
-        """Show the content of a link before you join or follow by it. The node asks nobody and keeps nothing."""
+        """Show the content of a link, before you use it. The node asks no peer and stores nothing."""
         return self._call(LOOK_AT_LINK, {"link": link})
 
     def join_repo(self, invitation: str, *, follow: bool = False) -> RepoView:

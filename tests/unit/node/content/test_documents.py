@@ -428,7 +428,7 @@ def test_commits_that_come_together_read_what_was_said_of_their_keys_once(nodes:
 
         drafts = [Draft(DICT.edit.make({f"k{number % 3}": str(number)}, (), {})) for number in range(size)]
         event.listen(Engine, "before_cursor_execute", hear)
-        alice.author.write_many(alice.branch("main"), lambda _, drafts=drafts: drafts)  # type: ignore[misc]  # bound now
+        alice.author.write_many(alice.branch("main"), drafts)
         event.remove(Engine, "before_cursor_execute", hear)
         counts.append(len(heard))
     assert counts == [1, 1]

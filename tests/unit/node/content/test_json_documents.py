@@ -243,8 +243,10 @@ async def test_a_counter_costs_no_more_however_often_it_was_added_to(
         read.append(sum(map(len, found.values())))
         return found
 
-    def count_bodies(*args: Any) -> list[tuple[TimelineRow, OpenedBody]]:  # noqa: ANN401  # as `open` takes them
-        found = open_bodies(*args)
+    def count_bodies(
+        reader: DocumentOperationReader, connection: Connection, rows: Sequence[TimelineRow]
+    ) -> list[tuple[TimelineRow, OpenedBody]]:
+        found = open_bodies(reader, connection, rows)
         read.append(len(found))
         return found
 
@@ -256,7 +258,7 @@ async def test_a_counter_costs_no_more_however_often_it_was_added_to(
         await _edit(alice, JsonChange("put", ["votes"], value=1))
         for size, expected in ((5, 8), (80, 90)):
             drafts = [Draft(JSON.edit.make({"\0votes": '{"add":1}'}, (), {})) for _ in range(size)]
-            alice.author.write_many(alice.branch(), lambda _, drafts=drafts: drafts)  # type: ignore[misc]  # bound now
+            alice.author.write_many(alice.branch(), drafts)
             read.clear()
             await _edit(alice, JsonChange("add", ["votes"], by=2))
             assert await _value(alice) == {"votes": expected}

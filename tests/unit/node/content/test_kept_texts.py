@@ -1,7 +1,7 @@
 """Texts are kept in the store: read at the cost of what came since, dropped with what they are made of, and checked."""
 
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -90,6 +90,19 @@ def _mark(node: Node, commit: CommitId, *, is_void: bool) -> int:
     return left
 
 
+def _note_opened(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Return a list that gets what is opened of texts from now on."""
+    opened: list[object] = []
+    real: Callable[..., object] = open_stored_commit
+
+    def open_one(*args: object) -> object:
+        opened.append(args)
+        return real(*args)
+
+    monkeypatch.setattr(text_reading, "open_stored_commit", open_one)
+    return opened
+
+
 @pytest.mark.parametrize("count", [200, 800])
 async def test_a_restart_and_a_key_stroke_open_what_came_since_and_no_more(
     alice: Node, monkeypatch: pytest.MonkeyPatch, count: int
@@ -97,14 +110,7 @@ async def test_a_restart_and_a_key_stroke_open_what_came_since_and_no_more(
     with fail_after(60):
         _type(alice, count)
         whole = await _pull(alice)
-        opened: list[object] = []
-        real = open_stored_commit
-
-        def open_one(*args: object) -> object:
-            opened.append(args)
-            return real(*args)  # type: ignore[arg-type]  # as it was called
-
-        monkeypatch.setattr(text_reading, "open_stored_commit", open_one)
+        opened = _note_opened(monkeypatch)
         assert (await _pull(alice), len(opened)) == (whole, 0)
         its_texts = _texts_of(alice)
         assert (await its_texts.pull("main", None))["updates"] == count
@@ -183,14 +189,7 @@ async def test_no_copy_of_a_body_that_goes_is_left(alice: Node) -> None:
 async def test_what_is_void_opens_nothing_and_what_returns_is_opened_alone(
     alice: Node, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
-    opened: list[object] = []
-    real = open_stored_commit
-
-    def open_one(*args: object) -> object:
-        opened.append(args)
-        return real(*args)  # type: ignore[arg-type]  # as it was called
-
-    monkeypatch.setattr(text_reading, "open_stored_commit", open_one)
+    opened = _note_opened(monkeypatch)
     with fail_after(60):
         names = [*_type(alice, count), *_type(alice, 1, session=2), *_type(alice, 1, session=3)]
         its_texts = _texts_of(alice)

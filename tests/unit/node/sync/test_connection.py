@@ -2,11 +2,10 @@
 
 import gc
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count, pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trio
@@ -17,6 +16,7 @@ from node.network import peers
 from node.network.network import Network
 from node.network.peer_state import PeerState
 from node.network.peer_views import TopicNames, view_topics
+from node.runtime.scheduling import WorkBill
 from node.sync import connection as connection_module
 from node.sync import topic_work
 from node.sync.addresses import AddressSource
@@ -600,9 +600,9 @@ async def test_a_peer_with_much_to_look_up_is_read_from_again_once_some_of_it_wa
         _, branch = alice.create_repo()
         look = alice.hub.look
 
-        async def wait(*args: Any) -> Any:  # noqa: ANN401  # as `Hub.look`
+        async def wait(bill: WorkBill, work: Callable[..., Event], *args: object) -> Event:
             await gate.wait()
-            return await look(*args)
+            return await look(bill, work, *args)
 
         async with met(alice) as stranger:
             topic = await stranger.join(writing_topic(alice.replica, branch).topic)

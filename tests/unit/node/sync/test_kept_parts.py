@@ -87,7 +87,7 @@ async def _level(alice: Node, carol: Node) -> None:
         await until_equal(alice, carol, name)
 
 
-def _watch(side: Connection) -> list[bytes]:
+def _watch(side: Connection, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """Publications that a side says from now on."""
     said: list[bytes] = []
     say = side.say
@@ -97,17 +97,17 @@ def _watch(side: Connection) -> list[bytes]:
             said.extend(message.items)
         say(message)
 
-    side.say = note  # type: ignore[method-assign]
+    monkeypatch.setattr(side, "say", note)
     return said
 
 
 async def test_of_a_branch_that_is_not_kept_headers_come_and_no_bodies(
-    nodes: list[Node], tmp_path: Path, autojump_clock: MockClock
+    nodes: list[Node], tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alice, carol = nodes
     with fail_after(30):
         async with _fetching(carol), connected(carol, alice) as (_, theirs):
-            sent = _watch(theirs)
+            sent = _watch(theirs, monkeypatch)
             await _level(alice, carol)
             kept = [one.keeps for one in theirs.topics if one.is_joined]
             assert {len(one or ()) for one in kept} == {1}
