@@ -22,7 +22,7 @@ from protocol.session.session import Session
 from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, until_equal
-from tests.support.relays import open_relay, until
+from tests.support.relays import open_relay
 from tests.support.strangers import met
 
 _REPOS = 6
@@ -78,6 +78,7 @@ async def test_more_topics_than_the_core_allows_are_joined_in_parts(
     assert max(settling) <= 3, "three at first, and no more while two are compared"
 
 
+@pytest.mark.slow
 async def test_topics_of_no_use_to_a_peer_take_no_room_from_those_that_it_shares(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -88,9 +89,10 @@ async def test_topics_of_no_use_to_a_peer_take_no_room_from_those_that_it_shares
             alice.author.founding.create_repo(f"own repo {number}")
         alice.hub.topics_changed()
         async with connected(bob, alice) as (ours, theirs):
-            # In slices, between which threads read: no task is blocked for good while one does.
-            await until(lambda: len(theirs.topics) == 2 * _TOPICS and not theirs._followed.waiting_count)
-            await until(lambda: {one.state for one in ours.topics} == {"in sync"})
+            await wait_all_tasks_blocked()
+            assert len(theirs.topics) == 2 * _TOPICS
+            assert {one.state for one in ours.topics} == {"in sync"}
+            assert theirs._followed.waiting_count == 0
         assert bob.digest(bob.branch("branch 5")) == alice.digest(alice.branch("branch 5"))
 
 
