@@ -229,7 +229,7 @@ def _print_quorum(answer: "QuorumState") -> None:
     if (council := answer["council"]) is not None:
         founders = ", ".join(map(person, council["signer_names"], council["signers"]))
         say_wrapped(f"{council['threshold']} founders together exclude any member, founders too: {founders}")
-    if not answer["quorums"]:
+    elif not answer["quorums"]:
         say_wrapped("no quorum is named: `ravel quorum set` names one")
     for one in answer["quorums"]:
         covers = "checkpoints and removals" if one["removals"] else "checkpoints"
