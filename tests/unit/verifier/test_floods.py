@@ -272,6 +272,7 @@ def test_a_leave_keeps_no_ends_of_feeds_in_memory(repo: Repo) -> None:
     assert kept == [Remove(USERS["ben"], None, ()), Remove(USERS["ben"], None, ends)]
 
 
+@pytest.mark.slow
 def test_removals_take_memory_by_their_number() -> None:
     """Each kept the set of all that counted before it: 330 MiB at 4,000."""
 

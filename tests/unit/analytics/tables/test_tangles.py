@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import analytics.frames as figures
 import ravel
 from ravel.exports.checking import read_export
@@ -129,6 +131,7 @@ def test_tangles_of_epochs_and_members_are_ordered_as_threads_are_and_are_no_ans
     assert [row["commit_id"] for row in order] == [id_of(name) for name in "abc"]
 
 
+@pytest.mark.slow
 def test_feeds_and_groups_are_tangles_where_they_are_asked_for(tmp_path: Path) -> None:
     rows = [
         Row("init", branch="repo"),
