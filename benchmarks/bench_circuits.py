@@ -51,6 +51,7 @@ from protocol.session.messages import (
     decode_message,
     encode_message,
 )
+from ravel.types.peers import PeerView
 from tests.e2e.cluster import Peer, run_ravel, until
 
 _NOWHERE = "127.0.0.1:1"
@@ -119,6 +120,7 @@ def _deposited(folder: Path, alice: Peer, bob: Peer, size: int) -> float:
     until(
         lambda: any(one["name"] == "kept" for one in bob.client.list_files("main")["files"]), "its name came"
     )
+    until(lambda: any(one["relay"] for one in _connected(bob)), "Bob is back at the relay")
     alice.stop()
     began = time.perf_counter()
     run_ravel(bob, "file", "get", "main", "kept", "--out", str(folder / "got-kept"))
@@ -127,17 +129,20 @@ def _deposited(folder: Path, alice: Peer, bob: Peer, size: int) -> float:
     return rate
 
 
+def _connected(peer: Peer) -> list[PeerView]:
+    return [one for one in peer.client.list_peers()["peers"] if one["state"] == "connected"]
+
+
 def _fetch(folder: Path, alice: Peer, bob: Peer, size: int, path: str) -> float:
     """Bob's MiB a second of a file, on a connection of this kind."""
     key = str(alice.client.show_status()["node"])
     if path == "direct":
         bob.client.add_peer(alice.listen, key)
 
-    def paths() -> list[str]:
-        peers = bob.client.list_peers()["peers"]
-        return [one["path"] for one in peers if one["peer"] == key and one["state"] == "connected"]
-
-    until(lambda: paths() == [path], f"a {path} connection")
+    until(
+        lambda: [one["path"] for one in _connected(bob) if one["peer"] == key] == [path],
+        f"a {path} connection",
+    )
     run_ravel(bob, "file", "get", "main", "warm", "--force", "--out", str(folder / "got"))
     began = time.perf_counter()
     run_ravel(bob, "file", "get", "main", path, "--force", "--out", str(folder / "got"))

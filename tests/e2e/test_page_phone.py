@@ -36,12 +36,17 @@ _OF_NODE = (
     *("settings", "people", "devices", "browsers", "peers", "backup", "health", "storage", "tokens"),
     *("report", "log"),
 )
-# A link in the words that somebody wrote is as high as its line; a box counts with the words beside it.
+# A link in the words that somebody wrote is as high as its line; a box counts with the words beside it,
+# and a link that spans its row with the row, where the row's lower edge belongs to the link.
 _SMALL = """(() => {
   const found = [];
   for (const one of document.querySelectorAll("a[href], button, summary, select, input, textarea, [role=option]")) {
     if (one.closest(".said, .skip") || !one.checkVisibility({ visibilityProperty: true })) continue;
-    const box = ["checkbox", "radio"].includes(one.type) ? (one.closest("label") ?? one) : one;
+    const row = one.matches(".whole-row") ? one.closest(".line, .member") : null;
+    one.scrollIntoView({ block: "center" });
+    const edge = row?.getBoundingClientRect();
+    const spans = edge && document.elementFromPoint((edge.left + edge.right) / 2, edge.bottom - 3) === one;
+    const box = spans ? row : ["checkbox", "radio"].includes(one.type) ? (one.closest("label") ?? one) : one;
     let { left, right, top, bottom } = box.getBoundingClientRect();
     for (let outer = box.parentElement; outer; outer = outer.parentElement) {
       const { overflowY } = getComputedStyle(outer);
