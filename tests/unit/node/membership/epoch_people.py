@@ -23,8 +23,9 @@ from protocol.formats.epochs import EpochHand
 from protocol.ids import CommitId, EpochId, UserId
 from storage.repos.epochs import Epoch
 from storage.repos.repos import Branch, Repo, add_repo
-from storage.topics.difference import plan_sending
+from storage.topics.difference import REPLICA, plan_sending
 from storage.topics.publishing import load_publications
+from storage.topics.topic_sets import TopicSet, load_set
 from tests.support.builders import NOW_MS, STORE_KEY
 from tests.support.ids import as_commit_id
 from tests.support.stores import KeptFolder
@@ -139,12 +140,21 @@ class Person:
             self.take()
 
     def hear_on(self, other: "Person", topic: bytes) -> None:
-        """Take in what another has on one topic."""
+        """Take in what another has on one topic and is not here: neither accepted nor waiting."""
         theirs = next((one for one in other.replica.topics.values() if one.topic == topic), None)
         if theirs is None:
             return
+        own = next(one for one in self.replica.topics.values() if one.topic == topic)
+        with self.replica.database.read() as connection:
+            held = set(load_set(connection, TopicSet(REPLICA, own.num, own.topic))[1])
         with other.replica.database.read() as connection:
-            nums = plan_sending(connection, theirs.num, ()).nums
+            all_of_theirs = zip(
+                *load_set(connection, TopicSet(REPLICA, theirs.num, theirs.topic)), strict=True
+            )
+            lacking = {num for num, one in all_of_theirs if one not in held}
+            if not lacking:
+                return
+            nums = [num for num in plan_sending(connection, theirs.num, ()).nums if num in lacking]
             items = load_publications(connection, theirs, nums, 1 << 30)
         self.receive(*items, topic=topic)
 
