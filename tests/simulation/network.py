@@ -65,6 +65,7 @@ from tests.simulation.store import Held, Load, Store, Topic, acks_of, make_commi
 
 LATENCY = (0.01, 0.2)
 STORE_DELAY = (0.001, 0.05)
+_USED_COUNT = 2
 
 
 @dataclass(slots=True)
@@ -103,6 +104,8 @@ class Node:
         self.name = name
         self.store = Store()
         self.links: dict[str, Link] = {}  # by the other node's name
+        self.coming: list[TopicKey] = []
+        """Topics that it follows later, in this order: somebody starts an epoch, or gives the key of an earlier one."""
 
     def follow(self, topic: TopicKey) -> None:
         """Follow a topic, in sessions from now on."""
@@ -118,9 +121,8 @@ class Network:
         self.nodes: dict[str, Node] = {}
         self.ends_at = float("inf")
         """When connections cease to look whether all is equal, so that a run comes to its end."""
-        self.founding: TopicKey | None = None
-        """Topic that everyone follows, where all further ones but `written` are of ended epochs; None: none is."""
-        self.written: set[TopicKey] = set()
+        self.epochs: list[TopicKey] = []
+        """Topics of one repo's epochs, in order, if the run has such. All follow the first: it is the founding one's."""
         self.closed: list[str] = []
         """Reasons with which sessions ended."""
         self.handled: list[End] = []
@@ -163,10 +165,28 @@ class Network:
             self._check_later(link, end)
             end.node.links[link.other(end).node.name] = link
             end.waiting = [TopicKey(topic) for topic in end.node.store.topics]
-            if self.founding is not None:
-                used = {self.founding, *self.written}
+            if self.epochs:
+                used = self._used(end.node)
                 end.resting = set(end.waiting) - used
                 end.waiting = [topic for topic in end.waiting if topic in used]
+            self._take_turns(link, end)
+
+    def _used(self, node: Node) -> set[TopicKey]:
+        """Topics of epochs that rest on no new connection: the founding one's, and the two latest that a node knows."""
+        known = [topic for topic in self.epochs if topic in node.store.topics]
+        return {self.epochs[0], *known[-_USED_COUNT:]}
+
+    def learn(self, node: Node) -> None:
+        """Follow the next topic while links are up: of an epoch in use, or of an ended one, which may rest at once."""
+        topic = node.coming.pop(0)
+        node.follow(topic)
+        is_used = topic in self._used(node)
+        for link in list(node.links.values()):
+            end = next(one for one in link.ends if one.node is node)
+            if is_used or end.session.has_heard_of(topic):
+                end.waiting.append(topic)
+            else:
+                end.resting.add(topic)
             self._take_turns(link, end)
 
     def _take_turns(self, link: Link, end: End) -> None:
@@ -175,7 +195,7 @@ class Network:
             (end.asked and end.session.has_room) or (end.waiting and end.session.may_announce)
         ):
             topic = (end.asked or end.waiting).pop(0)
-            first = next(iter(end.node.store.topics)) if self.founding is None else self.founding
+            first = self.epochs[0] if self.epochs else next(iter(end.node.store.topics))
             self._handle(link, end, TopicFollowed(topic, is_own=topic == first))
 
     def _wake(self, end: End, topic: TopicKey) -> None:
@@ -192,7 +212,7 @@ class Network:
                     end.asked.append(topic)
 
     def _look_up_earlier(self, link: Link, end: End, load: LoadEarlier) -> None:
-        if load.is_asked or (end.resting and load.topic == self.founding):
+        if load.is_asked or (end.resting and load.topic == self.epochs[0]):
             store = end.node.store
             held = [
                 (topic, store.digest(topic)) for topic in sorted(end.resting) if store.topics[topic].commits
@@ -224,8 +244,10 @@ class Network:
             self.cut(link)
 
     def write(self, node: Node, topic: TopicKey) -> None:
-        """A new commit on some of the heads."""
-        held = node.store.topics[topic]
+        """A new commit on some of the heads, if the node follows the topic by now."""
+        held = node.store.topics.get(topic)
+        if held is None:
+            return
         heads = held.heads()
         acks = self.chance.sample(heads, self.chance.randint(1, min(len(heads), 5))) if heads else []
         nums = held.accept([make_commit(self.chance, acks)])
@@ -378,7 +400,7 @@ def check_stores(network: Network) -> None:
 
 def check_met(network: Network) -> None:
     """Of two that are connected each has joined all topics that both follow; where epochs have ended, those may rest."""
-    for node in network.nodes.values() if network.founding is None else ():
+    for node in () if network.epochs else network.nodes.values():
         for link in node.links.values():
             end, other = sorted(link.ends, key=lambda one: one.node is not node)
             both = [TopicKey(one) for one in node.store.topics if one in other.node.store.topics]

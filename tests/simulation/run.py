@@ -36,6 +36,7 @@ from tests.simulation.network import End, Link, Network, Node, check, check_met,
 
 _FAULTS_UNTIL = 60.0
 _HEALED_AFTER = 600.0
+_LEARNT_UNTIL = 20.0
 _FEW = (
     ("room", "TOPIC_COUNT_MAX", 4),
     ("session", "TOPIC_COUNT_MAX", 4),
@@ -76,14 +77,19 @@ def _run(network: Network, *, has_turns: bool) -> Outcome:
     chance = network.chance
     topics = [TopicKey(chance.randbytes(32)) for _ in range(chance.choice([1, 2, 4, 30]))]
     if chance.random() < 0.5:
-        network.founding, network.written = topics[0], set(topics[1:3])
+        network.epochs = topics
     for number in range(chance.randint(2, 8)):
         node = network.nodes[f"n{number}"] = Node(f"n{number}")
         followed = set(chance.sample(topics, chance.randint(1, len(topics))))
-        if network.founding is not None:
+        if network.epochs:
             followed.add(topics[0])
         order = sorted(followed, key=topics.index)
-        if has_turns and network.founding is None:  # what two have in common may be the last of many on both
+        if network.epochs:
+            known = chance.randint(1, len(order))
+            order, node.coming = order[:known], order[known:]
+            if chance.random() < 0.5:  # keys of earlier epochs come late
+                chance.shuffle(node.coming)
+        elif has_turns:  # what two have in common may be the last of many on both
             order += [TopicKey(chance.randbytes(32)) for _ in range(chance.randint(0, 20))]
             chance.shuffle(order)
         for topic in order:
@@ -101,6 +107,9 @@ def _run(network: Network, *, has_turns: bool) -> Outcome:
             if first.name < second.name:
                 network.connect(first, second)
     network.closed.clear()
+    for node in network.nodes.values():
+        for _ in node.coming:
+            network.after(chance.uniform(0, _LEARNT_UNTIL), partial(network.learn, node))
     for _ in range(network.chance.randint(0, 30)):  # while they compare, and after
         node = network.chance.choice(honest)
         topic = TopicKey(network.chance.choice(list(node.store.topics)))
@@ -113,8 +122,7 @@ def _run(network: Network, *, has_turns: bool) -> Outcome:
     for topic in topics:
         held = [set(node.store.topics[topic].nums) for node in honest if topic in node.store.topics]
         assert all(one == held[0] for one in held), "not all hold the same"
-    has_epochs = network.founding is not None
-    return Outcome(network.event_count, network.now, has_epochs, has_turns)
+    return Outcome(network.event_count, network.now, bool(network.epochs), has_turns)
 
 
 def _plan(network: Network, topics: list[TopicKey], liar: Node | None) -> None:
@@ -122,8 +130,11 @@ def _plan(network: Network, topics: list[TopicKey], liar: Node | None) -> None:
     nodes = list(network.nodes.values())
     for _ in range(chance.randint(5, 120)):
         node, topic = chance.choice(nodes), chance.choice(topics)
-        if topic in node.store.topics:
+        if topic in node.store.topics or topic in node.coming:
             network.after(chance.uniform(0, _FAULTS_UNTIL), partial(network.write, node, topic))
+    for node in nodes:
+        for _ in range(chance.randint(0, len(node.coming))):  # others come when all has healed
+            network.after(chance.uniform(0, _FAULTS_UNTIL), partial(network.learn, node))
     for _ in range(chance.randint(3, 40)):
         first, second = chance.sample(nodes, 2)
         network.after(
