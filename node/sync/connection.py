@@ -282,6 +282,7 @@ class Connection(Conversation):
             self.part("topic_forgotten")
             return
         self._relaying.entrust_all()
+        self._work.topics_changed()
         self._announce()
         self._windows.topics_changed()
         self._keeps.tell_changes()

@@ -6,8 +6,9 @@ batch are checked while the last one is being stored. The queries are in `node.s
 """
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Final
 
 import trio
 
@@ -39,11 +40,12 @@ from protocol.limits.peers import (
     BYTE_SECONDS,
     FRAME_SECONDS,
     IDLE_TIMEOUT_SECONDS,
+    LEFT_OUT_TOPICS_MAX,
     SUMMARIES_AT_ONCE,
     WANTED_AT_ONCE_MAX,
     WANTED_PER_CHECK,
 )
-from protocol.session.events import BatchIngested, BatchLoaded, EarlierLoaded, Event
+from protocol.session.events import BatchIngested, BatchLoaded, EarlierLoaded, Event, RoundWanted
 from protocol.session.outputs import (
     FindBodies,
     FindWanted,
@@ -59,6 +61,39 @@ from protocol.session.reconciliation.reconciler import Reconciler
 from storage.engine.id_keys import chunks
 from storage.relay.files import DamagedKeptBlock
 from storage.repos.epochs import Topic
+
+_LEFT_OUT: Final = ("other_epoch", "wrong_key", "pending_full")
+"""Reasons to drop a commit that fall away: as its epoch is taken up, which has the topic too, or as others wait no more."""
+
+
+class LeftOut:
+    """Topics, the latest, of which commits were dropped that may be of an epoch not known here."""
+
+    def __init__(self) -> None:
+        self._epoch_counts: dict[TopicKey, int] = {}  # of each as it was then
+
+    def note(self, topic: Topic) -> None:
+        """Note that some were dropped of a topic."""
+        self._epoch_counts.pop(topic.topic, None)
+        self._epoch_counts[topic.topic] = _count_epochs(topic)
+        if len(self._epoch_counts) > LEFT_OUT_TOPICS_MAX:
+            del self._epoch_counts[next(iter(self._epoch_counts))]
+
+    def take_due(self, by_topic: Mapping[TopicKey, Topic]) -> list[TopicKey]:
+        """Take out the topics that are of more epochs now, and those that are gone."""
+        due = [
+            topic
+            for topic, count in self._epoch_counts.items()
+            if topic not in by_topic or _count_epochs(by_topic[topic]) > count
+        ]
+        for topic in due:
+            del self._epoch_counts[topic]
+        return due
+
+
+def _count_epochs(topic: Topic) -> int:
+    """Count the epochs whose keys are known to be right: false claims take turns without end."""
+    return sum(one.claimed_by is None for one in (*topic.epochs, *topic.writers_of))
 
 
 class TopicWork:
@@ -78,11 +113,17 @@ class TopicWork:
         self._is_planning = False
         self._news: Counter[TopicKey] = Counter()  # by topic: commits that others brought since this began
         self._has_answered = trio.Event()  # a question of the peer's was looked up
+        self._left_out = LeftOut()
         self._usual_wants = TokenBucket(WANTED_AT_ONCE_MAX, WANTED_PER_CHECK / (IDLE_TIMEOUT_SECONDS / 3))
 
     def note_news(self, topic: TopicKey, count: int) -> None:
         """Others brought so many commits of a topic, which this peer may send as well."""
         self._news[topic] += count
+
+    def topics_changed(self) -> None:
+        """Compare topics again that are of another epoch now, of which commits may have been left out before."""
+        for topic in self._left_out.take_due(self._hub.replica.by_topic):
+            self._conversation.happen(RoundWanted(topic))
 
     async def has_answered(self) -> None:
         """Wait until the peer may ask for more: what it asks is looked up at this node's pace, and it is not cut off."""
@@ -279,7 +320,10 @@ class TopicWork:
                 dropped=dropped.total() - dropped["pending_full"],  # these are still to come
                 known=known,
                 bodiless=dropped["bare"],
+                has_left_out=any(dropped[reason] for reason in _LEFT_OUT),
             )
+            if dropped["other_epoch"] or dropped["wrong_key"]:
+                self._left_out.note(followed)
         else:
             assert self._hub.relay is not None, "it keeps the topic"
             visitor = self._relaying.visitor()
@@ -293,6 +337,7 @@ class TopicWork:
         bill.earn((useful + known) / max(1, len(output.items)))
         done.set()
         conversation.happen(taken)
+        self.topics_changed()  # the epoch may have been taken up while the batch was on its way
         self._note_arriving(output.topic)
         if fault := find_carrier_fault(dropped):
             conversation.part(fault)

@@ -58,6 +58,9 @@ LATER_ROUND_CHECKS: Final = 120
 """Keep-alives after which a topic still in doubt is compared again: an hour, doubled each time (LATER_ROUND_DOUBLINGS_MAX),
 since a peer may lack the same for good."""
 LATER_ROUND_DOUBLINGS_MAX: Final = 4
+LEFT_OUT_TOPICS_MAX: Final = 64
+"""Topics of one connection, the latest, that are compared again once an epoch is taken up whose commits were dropped on them
+before: looked at at each change. Others are after the hours above."""
 EARLIER_FINGERPRINT_SIZE: Final = 16
 """Bytes by which what is held on some topics of ended epochs is compared."""
 EARLIER_PART_COUNT: Final = 16

@@ -7,6 +7,7 @@ Both sides say a summary (round 0). Whose set is part of the other's holds less;
   (`protocol.session.reconciliation.reconciler`), which it opens; the other waits, for commits or for the first frame.
 
 Where the digests differed, the topic stays in doubt: once nothing more is on its way, who held more begins another round.
+So does who has left commits of the peer's out, for which it knew no epoch or had no room: it may take them later.
 From then on heads are not believed (a relay may hold what lacks its causes), and from the third time on ranges are compared.
 What differs then may differ for good, so later rounds are few: of a topic after an hour, then two, up to sixteen, and of all
 topics one at a keep-alive.
@@ -37,6 +38,7 @@ from protocol.session.machines.comparing import (
     ASKER,
     CHECKED,
     COMPARING,
+    RESTING,
     SETTLED,
     CompareAction,
     Compared,
@@ -123,7 +125,7 @@ class Comparison:
         checked: list[TopicProgress] = []  # of thousands of topics a few
         is_free = True
         for progress in topics:
-            if progress.comparing in CHECKED:
+            if progress.comparing in CHECKED or (progress.has_left_out and progress.comparing in RESTING):
                 checked.append(progress)
             is_free &= progress.comparing in SETTLED or progress.rounds.number <= _RANGES_FROM_ROUND
         later: list[TopicProgress] = []
@@ -137,6 +139,12 @@ class Comparison:
             is_due = (is_free and progress is due) or _is_due_at_once(progress)
             outputs += self._run(progress, Compared.QUIET if is_due else Compared.CHECK)
         return outputs
+
+    def hurry(self, progress: TopicProgress) -> list[Output]:
+        """Have a later round of a topic begun next, if any of the peer's commits were left out."""
+        if progress.has_left_out:
+            progress.rounds.checks = LATER_ROUND_CHECKS << LATER_ROUND_DOUBLINGS_MAX
+        return []
 
     def begin_rounds(self, topics: Iterable[TopicProgress]) -> list[Output]:
         """Begin the first rounds of what is in doubt, where nothing more is on its way."""
@@ -169,6 +177,7 @@ class Comparison:
             case CompareAction.TAKE_SUMMARY, Summary():
                 self._check_order(progress, brought)
                 rounds.peer, rounds.number, rounds.checks = brought, brought.round, 0
+                progress.has_left_out = False
             case CompareAction.KEEP_SUMMARY, Summary():
                 self._check_order(progress, brought)
                 rounds.kept = brought
@@ -248,7 +257,8 @@ def _later_checks(number: int) -> int:
 
 
 def _is_in_doubt(progress: TopicProgress) -> bool:
-    return progress.comparing is Comparing.AHEAD and progress.is_quiet
+    may_lack = progress.has_left_out and progress.comparing in RESTING
+    return (may_lack or progress.comparing is Comparing.AHEAD) and progress.is_quiet
 
 
 def _is_due_at_once(progress: TopicProgress) -> bool:

@@ -105,6 +105,14 @@ class BatchIngested:
     dropped: int = 0  # publications that were at fault
     known: int = 0  # commits that others had brought since the peer was told what is here
     bodiless: int = 0  # of these, bare ones that cannot be judged without their bodies
+    has_left_out: bool = False  # some may be taken later: their epoch was not known, or there was no room
+
+
+@dataclass(frozen=True, slots=True)
+class RoundWanted:
+    """Request for another round of a topic, if some of the peer's commits were left out: these may be taken now."""
+
+    topic: TopicKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,6 +356,7 @@ Event = (
     | WantedFound
     | BatchLoaded
     | BatchIngested
+    | RoundWanted
     | CommitsAccepted
     | CommitsReleased
     | CommitsWanted

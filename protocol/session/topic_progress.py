@@ -189,6 +189,7 @@ class TopicProgress:
         0  # of these, commits that came without the bodies they are judged by, for the peer has erased them
     )
 
+    has_left_out: bool = False  # since the last round: commits of the peer's that may be taken later
     keeps: frozenset[BranchMark] | None = None  # branches whose bodies the peer keeps; None: of all
     # Those that it has kept ever since it joined. Of others it lacks what came before, and says nothing when that is there.
     has_kept: frozenset[BranchMark] | None = None

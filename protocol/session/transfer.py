@@ -222,6 +222,7 @@ class Transfer:
         progress.dropped += event.dropped
         progress.known += event.known
         progress.bodiless += event.bodiless
+        progress.has_left_out |= event.has_left_out
         refusal: list[Output] = [Send(Refused(progress.blind, event.refused))] if event.refused else []
         return [Send(Receipt(progress.blind)), *self._wanting.ask(progress, event.wanted), *refusal]
 

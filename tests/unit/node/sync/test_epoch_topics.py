@@ -1,23 +1,28 @@
 """Both topics of an epoch, and links' views of single branches, as peers compare them and are sent them."""
 
+import secrets
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from dataclasses import replace
+from itertools import chain, groupby, repeat
 from pathlib import Path
 
 import pytest
 import trio
 from sqlalchemy import select
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from node.authoring.drafting import Draft
+from node.ingest.batch_order import BatchOrder
+from node.sync import topic_work
 from node.sync.session_queries import read_plans, read_store, read_summaries, topic_set
+from node.sync.topic_work import LeftOut
 from protocol.crypto.hashing import branch_secret, link_topic_seed
 from protocol.crypto.signing import public_key
-from protocol.formats.body import BranchLink, Permission
+from protocol.formats.body import BranchLink, Grant, Permission
 from protocol.formats.content import Post
 from protocol.formats.links import BranchCapability, BranchChannel
 from protocol.formats.publication import decode_publication
-from protocol.ids import SHORT_ID_SIZE, CommitId, Digest, ShortId
+from protocol.ids import SHORT_ID_SIZE, CommitId, Digest, ShortId, TopicKey
 from protocol.limits.peers import SUMMARY_HEAD_COUNT_MAX
 from protocol.session.events import BatchLoaded, PlanLoaded
 from protocol.session.messages import Goodbye, Publications, Summary
@@ -25,6 +30,7 @@ from protocol.session.outputs import LoadBatch, LoadPlan
 from storage.repos.epochs import Topic, state_writers_topic
 from storage.repos.repos import Branch
 from storage.schema.schema import commits
+from storage.topics.publishing import load_publications
 from storage.topics.topic_sets import load_set
 from tests.support.builders import writing_topic
 from tests.support.machine import fail_after
@@ -339,3 +345,56 @@ async def test_of_more_heads_than_a_summary_names_nothing_is_concluded_and_all_i
                 progress = connection.session.progress_of(topic.topic)
                 assert progress is not None
                 assert progress.sent == each
+
+
+@pytest.mark.slow
+async def test_what_was_dropped_before_its_epoch_was_taken_up_comes_on_the_same_connection(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two who do not hear of each other start epochs with one key, and so with one topic: that of the first is level."""
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
+        await share(alice, bob, carol)
+        root = alice.replica.root_branch(alice.repo())
+        alice.hub.announce(alice.author.write(root, Grant(carol.author.user, Permission.ADMIN))[1])
+        await together(alice, bob, carol)
+        for node in (alice, carol):
+            drawn = chain([b"k" * 32], map(secrets.token_bytes, repeat(32)))
+            with monkeypatch.context() as patch:
+                patch.setattr(secrets, "token_bytes", lambda size, drawn=drawn: next(drawn)[:size])
+                started = node.author.start_epoch(node.repo())
+            node.hub.announce(started)
+        await together(alice, bob)
+        ((name, nums),) = started.accepted.items()
+        with carol.replica.database.read() as connection:
+            items = load_publications(connection, carol.replica.by_topic[name], nums, 1_000_000)
+        take, is_held = bob.joiner._keys.take, True
+        monkeypatch.setattr(bob.joiner._keys, "take", lambda *given: not is_held and take(*given))
+        async with connected(bob, alice):
+            await wait_all_tasks_blocked()
+            previous, _ = BatchOrder().next(alice.repo().num, is_own=True)
+            await alice.hub.intake.ingest(alice.replica.by_topic[name], items, previous, None)
+            await trio.sleep(61)
+            assert bob.hub.totals.refused["wrong_key"] == 3, "live, and in two rounds"
+            is_held = False
+            await bob.joiner.keep_up(bob.repo())
+            await trio.sleep(31)
+            assert bob.digest(bob.branch("root")) == alice.digest(alice.branch("root"))
+
+
+def test_topics_of_which_commits_were_left_out_are_the_latest_and_due_with_an_epoch_that_is_no_claim(
+    alice: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_work, "LEFT_OUT_TOPICS_MAX", 2)
+    opened, epoch = alice.replica.by_topic[alice.epoch().topic], alice.epoch()
+    claim = replace(epoch, claimed_by=alice.author.user)
+    topics = [replace(opened, topic=TopicKey(bytes((number,)) * 32)) for number in range(3)]
+    left_out = LeftOut()
+    for topic in (*topics, topics[1]):
+        left_out.note(topic)
+    grown = {one.topic: replace(one, epochs=(*one.epochs, claim)) for one in topics}
+    assert left_out.take_due(grown) == []
+    grown = {one.topic: replace(one, epochs=(*one.epochs, epoch)) for one in topics}
+    assert left_out.take_due(grown) == [topics[2].topic, topics[1].topic], "two, the latest"
+    assert left_out.take_due(grown) == []
+    left_out.note(topics[0])
+    assert left_out.take_due({}) == [topics[0].topic]

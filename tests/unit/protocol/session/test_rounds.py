@@ -13,15 +13,17 @@ from protocol.limits.peers import (
     LATER_ROUNDS_PER_CHECK,
 )
 from protocol.session.events import (
+    BatchIngested,
     CheckDue,
     MessageReceived,
     PlanLoaded,
     Reconciled,
     RoomWanted,
+    RoundWanted,
     SummaryLoaded,
     TopicFollowed,
 )
-from protocol.session.messages import Announce, Reconcile, Summary
+from protocol.session.messages import Announce, Publications, Reconcile, Summary
 from protocol.session.outputs import Close, LoadSummary, OpenReconciliation, Output, Send
 from protocol.session.session import Session
 
@@ -136,3 +138,45 @@ def test_an_answer_to_a_round_of_this_side_takes_nothing_of_the_peers() -> None:
     session.handle(_hear(ONE, number + 1, LARGER))
     (said,) = session.handle(SummaryLoaded(ONE, (), count, digest, 0))[:1]
     assert isinstance(said, Send)
+
+
+def _leave_out(session: Session) -> None:
+    """Take a commit of the peer's that is dropped now, and may be taken later."""
+    session.handle(MessageReceived(Publications(blind_topic(ONE, SESSION_ID), (b"commit",))))
+    session.handle(BatchIngested(ONE, 0, (), dropped=1, has_left_out=True))
+
+
+def _play_as(session: Session, number: int, ours: tuple[int, Digest], theirs: tuple[int, Digest]) -> None:
+    """Play a round in which nothing comes of the difference."""
+    session.handle(SummaryLoaded(ONE, (), *ours, 0))
+    session.handle(_hear(ONE, number, theirs))
+    session.handle(PlanLoaded(ONE, PLAN, 0))
+
+
+@pytest.mark.parametrize("theirs", [SMALLER, LARGER])
+def test_who_left_commits_out_compares_again_whoever_holds_more(theirs: tuple[int, Digest]) -> None:
+    session = _joined(ONE)
+    _play_as(session, 0, SMALLER, theirs)
+    assert _begun(session, 2 * LATER_ROUND_CHECKS) == [], "nothing was left out"
+    for number in (1, 2):
+        _leave_out(session)
+        assert session.handle(CheckDue()) == [LoadSummary(ONE)]
+        _play_as(session, number, SMALLER, theirs)
+        assert _begun(session, 2 * LATER_ROUND_CHECKS) == [], "a round settles it"
+    for number, hours in enumerate((1, 2), 3):
+        _leave_out(session)
+        assert _begun(session, hours * LATER_ROUND_CHECKS - 1) == []
+        assert session.handle(CheckDue()) == [LoadSummary(ONE)]
+        _play_as(session, number, SMALLER, theirs)
+
+
+def test_who_may_take_now_what_was_left_out_compares_at_the_next_check() -> None:
+    session = _joined(ONE)
+    _play_first(session, ONE)
+    session.handle(RoundWanted(ONE))
+    assert session.handle(CheckDue()) == [], "nothing was left out"
+    _leave_out(session)
+    assert session.handle(RoundWanted(ONE)) == session.handle(RoomWanted()) == []
+    assert session.handle(CheckDue()) == [LoadSummary(ONE)]
+    _play_as(session, 3, LARGER, LARGER)
+    assert _begun(session, 2 * LATER_ROUND_CHECKS) == []
