@@ -1,5 +1,6 @@
 """Writing one text together on the page: two browsers at two nodes, one of which is away for a while."""
 
+import re
 from base64 import b64decode
 from pathlib import Path
 
@@ -134,11 +135,23 @@ def test_two_write_one_text_together_while_one_is_away(tmp_path: Path, page: Bro
         _press_with(page, "z", 90, 2)
         page.until(f"!{SHOWN}.includes('Two')")
         assert page.evaluate(SHOWN).startswith("Agenda: (bob, away)"), "what others wrote stays"
-        page.evaluate("document.querySelectorAll('.panel details').forEach((one) => { one.open = true })")
-        page.until("document.querySelectorAll('#text-history > li').length >= 3")
-        assert page.evaluate(
-            "[...document.querySelectorAll('#text-history .person')].some((one) => one.textContent === 'Bob Ray')"
+        page.until("document.querySelectorAll('.written > li').length >= 2")
+        of_bob = "[...document.querySelectorAll('.written > li')].find((one) => one.textContent.includes('Bob Ray'))"
+        assert re.search(r"\d\d:\d\d.*, \d change", page.evaluate(f"{of_bob}.textContent")), "who wrote when"
+        page.evaluate(
+            "window.print = () => { window.printed = document.getElementById('printed').textContent; }"
         )
+        page.click("#print-text")
+        page.until("window.printed")
+        assert page.evaluate("window.printed").startswith("Main textAgenda: (bob, away)"), (
+            "all of it, drawn apart"
+        )
+        page.click("#keep-text")
+        page.until(_says("Kept as Main text", "document.querySelector('.notices')"))
+        [kept] = alice.client.list_files(branch)["files"]
+        with alice.client.get_file(branch, kept["file"]) as download:
+            assert b"".join(download.pieces).decode() == page.evaluate(SHOWN)
+        page.evaluate("document.querySelectorAll('.panel details').forEach((one) => { one.open = true })")
         _submit(page, "#new-text", title="Shopping")
         page.until("location.hash.endsWith('/text/Shopping')")
         page.until(f"{SHOWN} === ''")

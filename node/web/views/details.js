@@ -9,24 +9,28 @@ import { Panel, closePanel, titleOf } from "./panels.js";
 
 export { closePanel };
 
-const isWanted = signal(true); // beside the posts, where there is room for it
+const isWanted = signal(true); // where there is room for it
+/** View -> the panel that stands beside it unasked: who reads posts or a text wants no more than to look aside. */
+const BESIDE_VIEW = { "": "about", text: "written" };
+/** What the button of the column opens. */
+export const offered = computed(() => BESIDE_VIEW[route.value.panel] ?? "about");
 
 /** The panel that the column shows; empty: none. */
 const shown = computed(() => {
   const { panel } = route.value;
   if (isBeside(panel)) return panel;
-  return !panel && isWanted.value && current.value.branch ? "about" : "";
+  return isWanted.value && current.value.branch ? (BESIDE_VIEW[panel] ?? "") : "";
 });
 export const hasDetails = computed(() => shown.value !== "");
 
-/** Opens the column at what is about the branch, or closes it. */
+/** Opens the column at what is about the view or the branch, or closes it. */
 export function toggleDetails() {
   const isRoom = matchMedia("(min-width: 75rem)").matches;
   if (isBeside(route.value.panel)) return hide();
   if (isRoom && hasDetails.value) return hide();
   isWanted.value = true;
-  if (!isRoom) go(chosenBranch.value || chosenRepo.value, "about");
-  return undefined;
+  if (isRoom && shown.value) return undefined;
+  return go(chosenBranch.value || chosenRepo.value, offered.value, offered.value === "about" ? "" : route.value.argument);
 }
 
 function hide() {

@@ -11,7 +11,7 @@ import { useEffect } from "../vendor/preact-hooks.js";
 import { Lost } from "./away.js";
 import { leave } from "./browsers.js";
 import { Compose } from "./compose.js";
-import { hasDetails, toggleDetails } from "./details.js";
+import { hasDetails, offered, toggleDetails } from "./details.js";
 import { NotesStrip } from "./notes.js";
 import { openPalette } from "./palette.js";
 import { PANELS, Panel } from "./panels.js";
@@ -83,7 +83,7 @@ function Head({ repo, branch }) {
     <${Faces} people=${people} />
     ${branch && html`<${Jump} />`}
     <button type="button" class="quiet icon" aria-label=${text.searchOrDo} title=${text.searchOrDo} onClick=${openPalette}><${Icon} name="search" /></button>
-    ${branch && html`<button type="button" id="details" class="quiet icon" aria-label=${text.panels.about} title=${text.panels.about} aria-pressed=${hasDetails.value}
+    ${branch && html`<button type="button" id="details" class="quiet icon" aria-label=${text.panels[offered.value]} title=${text.panels[offered.value]} aria-pressed=${hasDetails.value}
       onClick=${toggleDetails}><${Icon} name="pane" /></button>`}
   </header>`;
 }

@@ -1,9 +1,11 @@
 // The panels by their names in the address, and how one is shown: in the middle or in the details.
 
+import { Skeleton } from "../parts/form.js";
 import { html } from "../parts/html.js";
 import { chosenBranch, chosenRepo, current, go, route } from "../state/node.js";
+import { problem } from "../state/session.js";
 import { text } from "../strings/text.js";
-import { useEffect, useRef } from "../vendor/preact-hooks.js";
+import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 import { About } from "./about.js";
 import { Backup } from "./backup.js";
 import { Branches } from "./branches.js";
@@ -27,11 +29,24 @@ import { Report } from "./report.js";
 import { Search } from "./search.js";
 import { Settings } from "./settings.js";
 import { Storage } from "./storage.js";
-import { Text } from "./text.js";
 import { focusTimeline } from "./timeline.js";
 import { Tokens } from "./tokens.js";
 
-/** Name in the address -> what is shown; `needs`: what must be chosen; `action`: of the token; `over`: the view it stands beside. */
+/** A view whose scripts come when it is opened: the first visit loads the others. */
+function later(load) {
+  return function Later(given) {
+    const [view, setView] = useState(null);
+    useEffect(() => {
+      load().then((found) => setView(() => found), () => (problem.value = text.noEditor));
+    }, []);
+    return view ? html`<${view} ...${given} />` : html`<${Skeleton} lines=${5} />`;
+  };
+}
+
+/**
+ * Name in the address -> what is shown; `needs`: what must be chosen; `action`: of the token; `over`: the view it stands
+ * beside; `isOfView`: the argument is that view's.
+ */
 export const PANELS = {
   about: { needs: "repo", show: About },
   members: { needs: "repo", show: Members },
@@ -40,7 +55,8 @@ export const PANELS = {
   files: { needs: "branch", show: Files },
   set: { needs: "branch", show: SetOfItems },
   dict: { needs: "branch", show: Dict },
-  text: { needs: "branch", show: Text },
+  text: { needs: "branch", show: later(async () => (await import("./text.js")).Text) },
+  written: { needs: "branch", show: later(async () => (await import("./written.js")).Written), over: "text", isOfView: true },
   inbox: { needs: "branch", show: Inbox },
   quorum: { needs: "repo", show: Quorum },
   commit: { needs: "commit", show: Commit },
@@ -68,9 +84,9 @@ let isBack = false; // the panel beside a view was closed, and that view is what
 /** Closes the panel. The keyboard goes back to where it was, else to the timeline. */
 export function closePanel() {
   const back = opener;
-  const { over = "" } = PANELS[route.value.panel] ?? {};
+  const { over = "", isOfView } = PANELS[route.value.panel] ?? {};
   isBack = Boolean(over && back?.isConnected);
-  go(chosenBranch.value || (over && chosenRepo.value), over);
+  go(chosenBranch.value || (over && chosenRepo.value), over, isOfView ? route.value.argument : "");
   setTimeout(() => { // when the columns are drawn
     if (back?.isConnected) back.focus();
     if (document.activeElement !== back) focusTimeline();

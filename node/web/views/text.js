@@ -1,18 +1,21 @@
-// The texts of a branch: written together with others, in an editor that is loaded when the first one is opened.
+// The texts of a branch: written together with others. This and its editor are loaded when the first one is opened.
 
-import { Empty, Form, Loaded, Skeleton, useLoaded } from "../parts/form.js";
-import { cut, when, whoOf } from "../parts/format.js";
+import { Form, Skeleton } from "../parts/form.js";
+import { cut } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { openEditor } from "../parts/text_editor.js";
 import { FIRST_ROOT, LiveText, bytesOf } from "../state/live_text.js";
-import { addressOf, beside, go, isLive, may, members, status } from "../state/node.js";
+import { addressOf, go, isLive, may, members, status } from "../state/node.js";
 import { api, loginError, problem, sentenceOf, session } from "../state/session.js";
 import { text } from "../strings/text.js";
-import { useEffect, useMemo, useRef, useState } from "../vendor/preact-hooks.js";
-import { effect, untracked } from "../vendor/signals.js";
+import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
+import * as library from "../vendor/editor.js";
+import { effect, signal, untracked } from "../vendor/signals.js";
 
-const HISTORY = 100;
 const open = new Set();
+
+/** The text that is shown: `{ live, root, title }`. Null: none. */
+export const shownText = signal(null);
 
 effect(() => {
   const state = session.value;
@@ -38,44 +41,43 @@ addEventListener("beforeunload", (event) => {
 });
 
 export function Text({ repo, branch, argument }) {
-  const [library, setLibrary] = useState(null);
   const [live, setLive] = useState(null);
   const mayWrite = may(repo, "write");
   useEffect(() => {
-    import("../vendor/editor.js").then(setLibrary, () => (problem.value = text.noEditor));
-  }, []);
-  useEffect(() => {
-    if (!library) return undefined;
     const onError = (error) => (problem.value = sentenceOf(error));
     const opened = new LiveText({ api, branch: branch.branch, mayWrite, Y: library.Y, onError, onEnd: (ended) => open.delete(ended) });
     open.add(opened);
     opened.open().catch((error) => error?.name !== "AbortError" && onError(error));
     setLive(opened);
     return () => opened.close();
-  }, [library, mayWrite]);
+  }, [mayWrite]);
   if (!live?.document.value || (!live.isReady.value && !live.unsavedCount.value)) return html`<${Skeleton} lines=${5} />`;
-  return html`<${Texts} live=${live} library=${library} branch=${branch} mayWrite=${mayWrite} root=${argument || FIRST_ROOT} />`;
+  return html`<${Texts} live=${live} branch=${branch} mayWrite=${mayWrite} root=${argument || FIRST_ROOT} />`;
 }
 
-function Texts({ live, library, branch, mayWrite, root }) {
+function Texts({ live, branch, mayWrite, root }) {
   live.changes.value; // titles are in the document
   const { texts } = live;
   const titleOf = (one) => (one.root === FIRST_ROOT && one.title === FIRST_ROOT ? text.mainText : one.title);
   const title = titleOf(texts.find((one) => one.root === root) ?? { root, title: root });
+  useEffect(() => {
+    shownText.value = { live, root, title };
+    return () => (shownText.value = null);
+  }, [live, root, title]);
   const show = (chosen) => go(branch.branch, "text", chosen);
   return html`
     ${texts.length > 1 && html`<nav class="panel-tabs" aria-label=${text.texts}>${texts.map((one) => html`
       <a key=${one.root} href=${addressOf(branch.branch, "text", one.root)} aria-current=${one.root === root ? "true" : undefined}><bdi>${cut(titleOf(one))}</bdi></a>`)}</nav>`}
     <h3 class="text-title"><bdi>${title}</bdi></h3>
     <${Standing} live=${live} mayWrite=${mayWrite} root=${root} />
-    <${Editor} key=${root} live=${live} library=${library} root=${root} mayWrite=${mayWrite} title=${title} />
+    <${Editor} key=${root} live=${live} root=${root} mayWrite=${mayWrite} title=${title} />
     ${mayWrite && live.client.value > 0 && html`<details><summary>${text.newText_}</summary>
       <${Form} id="new-text" class="form inline" button=${text.create} send=${({ title: named }) => show(live.add(named.trim()))}>
         <label>${text.titleOfText} <input name="title" required maxlength="64" pattern=".*\\S.*" autocomplete="off" /></label><//></details>
     <details><summary>${text.renameText}</summary>
       <${Form} id="rename-text" class="form inline" keep key=${title} button=${text.rename} send=${({ title: named }) => live.rename(root, named.trim())}>
         <label>${text.titleOfText} <input name="title" required maxlength="64" pattern=".*\\S.*" defaultValue=${title} autocomplete="off" /></label><//></details>`}
-    <${History} branch=${branch} />`;
+    <a class="button beside" href=${addressOf(branch.branch, "written", root)}>${text.panels.written}</a>`;
 }
 
 /** Saved or not, and who else is here. */
@@ -108,7 +110,7 @@ function nameOf({ user }) {
   return cut(member?.name || user.slice(0, 12));
 }
 
-function Editor({ live, library, root, mayWrite, title }) {
+function Editor({ live, root, mayWrite, title }) {
   const place = useRef(null);
   const editor = useRef(null);
   const document = live.document.value;
@@ -135,20 +137,4 @@ function Editor({ live, library, root, mayWrite, title }) {
 function othersIn(others, root) {
   const found = others.filter((one) => one.root === root && one.head);
   return found.map((one) => ({ name: nameOf(one), color: bytesOf(one.session)[0], anchor: bytesOf(one.anchor), head: bytesOf(one.head), typed: one.typed, client: one.client, clock: one.clock }));
-}
-
-function History({ branch }) {
-  const [isOpen, setOpen] = useState(false);
-  return html`<details onToggle=${(event) => setOpen(event.currentTarget.open)}><summary>${text.textHistory}</summary>
-    ${isOpen && html`<${Commits} branch=${branch} />`}</details>`;
-}
-
-function Commits({ branch }) {
-  const loaded = useLoaded(() => api.showState({ branch: branch.branch, kind: "text", limit: HISTORY }), [branch.branch]);
-  const names = useMemo(() => new Map((members.value ?? []).map((one) => [one.user, one.name])), [members.value]);
-  return html`<${Loaded} of=${loaded}>${({ items, total }) => html`
-    <p class="facts">${text.textCommits(items.length, total)}</p>
-    ${!items.length && html`<${Empty}><p>${text.emptyText}</p><//>`}
-    <ul class="plain" id="text-history">${[...items].reverse().map((item) => html`<li key=${item.commit} class="line">
-      <bdi class="person">${whoOf(item, names)}</bdi> <a href=${beside("commit", item.commit)}>${when(item.time)}</a></li>`)}</ul>`}<//>`;
 }

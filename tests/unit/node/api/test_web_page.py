@@ -15,7 +15,10 @@ from protocol.limits.users import PAGE_CODE_SECONDS, PAGE_CODES_MAX
 from tests.support.served import TOKEN, served
 
 WEB = Path(__file__).parents[4] / "node" / "web"
-LOADED_WHEN_A_TEXT_IS_OPENED = "/web/vendor/editor.js"
+LOADED_WHEN_A_TEXT_IS_OPENED = {
+    *("/web/vendor/editor.js", "/web/parts/text_editor.js", "/web/state/kept_changes.js"),
+    *("/web/state/live_text.js", "/web/views/text.js", "/web/views/written.js"),
+}
 LOADED_LATER = {
     *("/service-worker.js", "/web/vendor/qr.js", "/web/vendor/qr-decode.js"),
     *("/web/strings/said.js", "/web/strings/de_said.js"),
@@ -134,7 +137,7 @@ def test_all_scripts_are_asked_for_at_once() -> None:
     """Without this, a browser finds them one import after the other, five rounds deep."""
     html = (WEB / "index.html").read_text(encoding="utf-8")
     named = set(re.findall(r'modulepreload" href="(/web/[^"]+)"', html))
-    asked_for_later = {"/web/app.js", *LOADED_LATER, LOADED_WHEN_A_TEXT_IS_OPENED}
+    asked_for_later = {"/web/app.js", *LOADED_LATER, *LOADED_WHEN_A_TEXT_IS_OPENED}
     scripts = {path for path in OPEN_PATHS if path.endswith(".js")} - asked_for_later
     assert named == {
         path for path in scripts if not (found := TRANSLATION.fullmatch(path)) or found[1] == "en"
@@ -170,7 +173,7 @@ def test_files_are_short_and_scripts_fit_into_what_a_first_visit_may_load() -> N
     translated = {path: found[1] for path in sizes if (found := TRANSLATION.fullmatch(path))}
     assert set(translated.values()) >= {"en", "de"}
     for language in set(translated.values()):
-        later = {*LOADED_LATER, LOADED_WHEN_A_TEXT_IS_OPENED}
+        later = LOADED_LATER | LOADED_WHEN_A_TEXT_IS_OPENED
         first = [path for path in sizes if path not in later and translated.get(path, language) == language]
         assert sum(sizes[path] for path in first) < SCRIPTS_COMPRESSED_SIZE_MAX, language
 
