@@ -189,6 +189,10 @@ def test_what_is_new_is_shown_told_and_remembered_by_the_node(tmp_path: Path, pa
         (title, body, _) = page.evaluate("told[0]")
         assert (title, body) == ("Bob mentions you", "shared : main")
         picture(page, "unread")
+        open_panel(page, "unread")
+        page.until(says("shared / main", "document.getElementById('unread')"))
+        assert page.evaluate("document.querySelector('#to-unread .facts').firstChild.data") == "2"
+        picture(page, "all-unread")
 
         posts(page)
         page.evaluate(_HIDE % "visible")
@@ -203,6 +207,13 @@ def test_what_is_new_is_shown_told_and_remembered_by_the_node(tmp_path: Path, pa
         until(lambda: alice.client.list_unseen()["branches"] == [], "what is in view is seen")
         assert page.evaluate("document.querySelectorAll('#timeline > li.fresh').length") == 2
         assert page.evaluate("told.length") == 1
+        open_panel(page, "unread")
+        page.until(says("You have read everything"))
+        bob.client.write_post(branch, "three")
+        page.click("#see-all")
+        page.until("!document.getElementById('unread')")
+        assert alice.client.list_unseen()["branches"] == [], "nobody has opened it"
+        posts(page)
 
         open_panel(page, "members")
         page.click("#invite-somebody")

@@ -18,6 +18,7 @@ _OF_BRANCH = (
     *(
         "",
         "for-you",
+        "unread",
         "set/Guests",
         "about",
         "members",
@@ -26,6 +27,7 @@ _OF_BRANCH = (
         "set",
         "dict",
         "text",
+        "written",
         "inbox",
         "quorum",
         "search",

@@ -34,6 +34,15 @@ async function look() {
   }
 }
 
+/** Has all seen of these branches, of which nobody may have read a word. */
+export async function seeAll(branches) {
+  for (const branch of branches) {
+    const { up_to: upTo } = await api.showUnseen({ branch });
+    await api.markSeen({ branch, up_to: upTo });
+  }
+  await look();
+}
+
 async function see(branch, found) {
   if (!branch || !isInView()) return;
   const isVisit = visit !== branch;

@@ -46,6 +46,15 @@ export const current = computed(() => {
   );
 });
 
+/** The repo and the branch of an id; null where it is not here. */
+export function placeOf(id) {
+  for (const repo of repos.value ?? []) {
+    const branch = repo.branches.find((one) => one.branch === id);
+    if (branch) return { repo, branch };
+  }
+  return null;
+}
+
 /** Ids alone, so that what depends on them does not change with every commit. */
 export const chosenBranch = computed(() => current.value.branch?.branch ?? "");
 export const chosenRepo = computed(() => current.value.repo?.repo ?? "");

@@ -1,11 +1,11 @@
-// For you: who mentions you, who asks to be let in, what is offered, and what is new, of all repos in one list.
+// For you: who mentions you, who asks to be let in, and what is offered, of all repos in one list.
 
 import { Face } from "../parts/face.js";
 import { Empty, Loaded, useLoaded } from "../parts/form.js";
 import { ID_SHOWN, when, whenExactly } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
-import { addressOf, may, repos } from "../state/node.js";
+import { addressOf, may, placeOf, repos } from "../state/node.js";
 import { news } from "../state/news.js";
 import { actions, api } from "../state/session.js";
 import { showInTimeline } from "../state/timeline.js";
@@ -26,12 +26,9 @@ export function ForYou() {
   const marks = [...news.value.values()].filter((one) => one.latest_mention);
   const loaded = useLoaded(async () => (await Promise.all([mentions(marks), requests(), offers()])).flat().sort((a, b) => b.time - a.time),
     [marks.map((one) => one.latest_mention.commit), waiting.value]);
-  const unread = [...news.value.values()].filter((one) => one.unseen).map((one) => ({ ...one, place: placeOf(one.branch) })).filter((one) => one.place);
   return html`<${Loaded} of=${loaded}>${(items) => html`
     ${!items.length && html`<${Empty}><p>${text.nothingForYou}</p><//>`}
-    <ul class="for-you" id="for-you">${items.map((item) => html`<${Row} key=${item.key} item=${item} />`)}</ul>`}<//>
-    ${unread.length > 0 && html`<h3>${text.allUnread}</h3><ul class="plain" id="unread">${unread.map(({ branch, unseen, more, place }) => html`<li key=${branch}>
-      <a class="nav-row unread" href=${addressOf(branch)}><span class="cut"><bdi>${place.repo.name}</bdi> / <bdi>${place.branch.name}</bdi></span><span class="badge">${text.unreadCount(unseen, more)}</span></a></li>`)}</ul>`}`;
+    <ul class="for-you" id="for-you">${items.map((item) => html`<${Row} key=${item.key} item=${item} />`)}</ul>`}<//>`;
 }
 
 function Row({ item }) {
@@ -41,14 +38,6 @@ function Row({ item }) {
     <p class="by"><b class="who"><bdi>${name || id.slice(0, ID_SHOWN)}</bdi></b> <span class="facts">${said}</span> ${time > 0 && html`<time class="facts" datetime=${whenExactly(time)}>${when(time)}</time>`}</p>
     ${body && html`<div class="said" dir="auto"><${Markdown} source=${body.text} tab=${0} mentions=${body.mentions} /></div>`}
     <p class="buttons"><a class="button" href=${address} onClick=${show}>${label}</a></p></div></li>`;
-}
-
-function placeOf(id) {
-  for (const repo of repos.value ?? []) {
-    const branch = repo.branches.find((one) => one.branch === id);
-    if (branch) return { repo, branch };
-  }
-  return null;
 }
 
 async function mentions(marks) {

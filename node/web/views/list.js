@@ -29,6 +29,7 @@ export function List() {
     </div>
     <div class="scroll">
       <${ForYouRow} />
+      <${UnreadRow} />
       <div class="side-head"><h1 class="grow">${text.list}</h1></div>
       <${Amiss} />
       <${Repos} />
@@ -41,6 +42,14 @@ function ForYouRow() {
   const count = waiting.value;
   return html`<a id="to-for-you" class=${count ? "nav-row unread" : "nav-row"} href=${beside("for-you")} aria-current=${route.value.panel === "for-you" ? "page" : undefined}>
     <${Icon} name="at" size="s" /><span class="cut">${text.panels["for-you"]}</span>${count > 0 && html`<span class="badge at">${count}</span>`}</a>`;
+}
+
+/** Everything that is new, counted without what one is called for: that is above. */
+function UnreadRow() {
+  const all = [...news.value.values()];
+  const count = all.reduce((sum, one) => sum + one.unseen, 0);
+  return html`<a id="to-unread" class="nav-row" href=${beside("unread")} aria-current=${route.value.panel === "unread" ? "page" : undefined}>
+    <${Icon} name="inbox" size="s" /><span class="cut">${text.panels.unread}</span>${count > 0 && html`<span class="facts">${text.unreadCount(count, all.some((one) => one.more))}<span class="unseen"> ${text.unreadWord}</span></span>`}</a>`;
 }
 
 /** What is wrong with the whole node, whatever its repos say: it may store nothing, or another node has its key. */

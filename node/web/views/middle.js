@@ -141,8 +141,8 @@ function Page({ name }) {
   return html`<header class="top"><${Back} /><div class="title"><h1>${text.thisNode}</h1></div></header><${Strips} />
     <div class="settings lined">
       <nav class="set-nav" aria-label=${text.thisNode}>${NODE_PAGES.filter(hasPanel).map((one) => html`
-        <a class="nav-row" href=${beside(one)} aria-current=${one === name ? "page" : undefined}>${text.panels[one]}</a>`)}
-        <button id="leave" type="button" class="nav-row" onClick=${leave}>${text.lock}</button></nav>
+        <a class="nav-row" href=${beside(one)} aria-current=${one === name ? "page" : undefined}><${Icon} name=${PANELS[one].icon} />${text.panels[one]}</a>`)}
+        <button id="leave" type="button" class="nav-row" onClick=${leave}><${Icon} name="out" />${text.lock}</button></nav>
       ${page}
     </div>`;
 }

@@ -31,6 +31,7 @@ import { Settings } from "./settings.js";
 import { Storage } from "./storage.js";
 import { focusTimeline } from "./timeline.js";
 import { Tokens } from "./tokens.js";
+import { Unread } from "./unread.js";
 
 /** A view whose scripts come when it is opened: the first visit loads the others. */
 function later(load) {
@@ -45,7 +46,7 @@ function later(load) {
 
 /**
  * Name in the address -> what is shown; `needs`: what must be chosen; `action`: of the token; `over`: the view it stands
- * beside; `isOfView`: the argument is that view's.
+ * beside; `isOfView`: the argument is that view's; `icon`: in the list of the node's pages.
  */
 export const PANELS = {
   about: { needs: "repo", show: About },
@@ -61,21 +62,22 @@ export const PANELS = {
   quorum: { needs: "repo", show: Quorum },
   commit: { needs: "commit", show: Commit },
   "for-you": { needs: "", show: ForYou },
+  unread: { needs: "", show: Unread },
   search: { needs: "", show: Search },
   new: { needs: "", action: "admin", show: NewRepo },
   join: { needs: "", action: "admin", show: JoinRepo },
-  settings: { needs: "", action: "node", show: Settings },
-  people: { needs: "", action: "node", show: People },
-  devices: { needs: "", action: "node", show: Devices },
-  browsers: { needs: "", action: "node", show: Browsers },
-  peers: { needs: "", action: "node", show: Peers },
-  relay: { needs: "", action: "node", show: Relay },
-  backup: { needs: "", action: "node", show: Backup },
-  health: { needs: "", action: "node", show: Health },
-  storage: { needs: "", action: "node", show: Storage },
-  tokens: { needs: "", action: "node", show: Tokens },
-  report: { needs: "", action: "node", show: Report },
-  log: { needs: "", action: "node", show: Log },
+  settings: { needs: "", action: "node", show: Settings, icon: "gear" },
+  people: { needs: "", action: "node", show: People, icon: "person" },
+  devices: { needs: "", action: "node", show: Devices, icon: "laptop" },
+  browsers: { needs: "", action: "node", show: Browsers, icon: "phone" },
+  peers: { needs: "", action: "node", show: Peers, icon: "link" },
+  relay: { needs: "", action: "node", show: Relay, icon: "relay" },
+  backup: { needs: "", action: "node", show: Backup, icon: "lock" },
+  health: { needs: "", action: "node", show: Health, icon: "heart" },
+  storage: { needs: "", action: "node", show: Storage, icon: "disk" },
+  tokens: { needs: "", action: "node", show: Tokens, icon: "app" },
+  report: { needs: "", action: "node", show: Report, icon: "sheet" },
+  log: { needs: "", action: "node", show: Log, icon: "text" },
 };
 
 let opener = null; // what had the focus when the panel was opened

@@ -121,6 +121,14 @@ def test_the_page_names_nothing_of_others_and_writes_no_markup() -> None:
     assert " onclick=" not in html
 
 
+def test_each_icon_that_is_named_is_drawn() -> None:
+    drawn = set(re.findall(r'id="i-(\w+)"', (WEB / "index.html").read_text(encoding="utf-8")))
+    ours = "\n".join(path.read_text(encoding="utf-8") for path in WEB.rglob("views/*.js"))
+    named = set(re.findall(r'(?:\$\{Icon\} name=|icon: )"(\w+)"', ours))
+    assert len(named) > 20
+    assert named <= drawn
+
+
 def test_scripts_import_each_other_in_no_circle() -> None:
     scripts = [path.relative_to(WEB) for path in WEB.rglob("*.js") if "vendor" not in path.parts]
     imports = {
