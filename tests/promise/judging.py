@@ -21,6 +21,7 @@ from tests.promise.orders import find_items
 from tests.promise.people import Person
 from tests.promise.world import Broken, World
 from tests.verdicts.epochs import latest_held, surely_holds
+from tests.verdicts.formats import Commit
 from tests.verdicts.judge import Node, Opener
 from tests.verdicts.rules import View
 from tests.verdicts.statements import digest
@@ -58,12 +59,21 @@ def _check_hands(world: World, node: Node) -> None:
     for hand in node.ledger.accepted(True):
         if hand.author not in honest or hand.body.tag != "epoch-hand1":
             continue
-        before = node.ledger.graph.before(hand.id)
+        before = node.ledger.graph.before(_first_of_turn(node, hand).id)
         for user, *_ in hand.body.boxes:
             latest = latest_held(before, user)
             if latest not in (None, hand.epoch):
                 said = f"{world.name_of(hand.author)} hands {world.name_of(user)} an epoch in {hand.epoch.hex()[:8]}"
                 raise Broken("as_the_rules_say", f"{said}, not in {latest.hex()[:8]}")
+
+
+def _first_of_turn(node: Node, hand: Commit) -> Commit:
+    """Find the first of the hand-overs of one epoch that a node wrote one after another, as it had chosen them before."""
+    hands = [one for one in node.ledger.accepted(True) if one.body.tag == "epoch-hand1"]
+    said = {one.id: (one.author, one.body.epoch) for one in hands}
+    while len(hand.acks) == 1 and said.get(hand.acks[0]) == said[hand.id]:
+        hand = node.ledger.graph.commits[hand.acks[0]]
+    return hand
 
 
 def _history_of(world: World, person: Person) -> Told:
