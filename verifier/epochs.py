@@ -337,20 +337,20 @@ class Epochs:
         clean = self.find_clean(before)
         return preferred_epoch(clean) if clean else None
 
-    def is_renewal_due(self, now: Resolution, author: UserId) -> bool:
-        """Return True if a link of this author that renews ended, and the epoch that is written in does not know of it.
+    def find_ended_links(self, now: Resolution, author: UserId) -> list[Operation]:
+        """Return this author's links that renew and have ended, where the epoch that is written in does not know of it.
 
         Nothing rests on it: no right, no verdict, no order. Costs O(commits by the author, and joins by its links).
         """
         operations, preferred = self._operations, self.find_preferred(now)
         if preferred is None:
-            return False  # another epoch must be started anyhow
-        return any(
-            not operations.precedes(end, preferred)
+            return []  # another epoch must be started anyhow
+        return [
+            one
             for one in operations.authored_by(author)
             if isinstance(one.body, Invite) and one.renews
-            for end in self._ends_of(one, one.body.uses, now)
-        )
+            if any(not operations.precedes(end, preferred) for end in self._ends_of(one, one.body.uses, now))
+        ]
 
     def _ends_of(self, invitation: Operation, uses: int, now: Resolution) -> list[Operation]:
         """Return what ended a link: revocations that count, and where no use is left, the joins."""

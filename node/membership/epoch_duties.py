@@ -6,7 +6,7 @@ writers, in the order of their ids. So it is done once where nodes are connected
 Everything here runs in worker threads, and again after each change and when a delay is over.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -19,7 +19,7 @@ from node.authoring.epoch_starts import make_epoch_hand
 from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
 from node.membership.prekeys import renewal_ms
-from protocol.formats.body import Join, Permission
+from protocol.formats.body import Join, Permission, Revoke
 from protocol.formats.epochs import EpochHand
 from protocol.formats.text import id_text
 from protocol.ids import CommitId, EpochId, RepoId, UserId
@@ -101,15 +101,18 @@ class EpochDuties:
             if held < Permission.WRITE or (repo.is_behind and not epochs.is_due(state)):
                 return None
             turns = _Turns(membership, me)
-            is_renewed = held >= Permission.ADMIN and membership.epochs.is_renewal_due(state, me)
+            ended = epochs.find_ended_links(state, me) if held >= Permission.ADMIN else []
+            revocations_of = membership.operations.revocations_of
+            used_up = [one for one in ended if not any(map(state.has_effect, revocations_of(one.commit_id)))]
             is_due = epochs.is_due(state)
             is_closed = not is_due and bool(epochs.find_unopened({epoch.epoch_id}, state.heads))
             stale_in = None if is_due or held < Permission.ADMIN else self._find_stale(membership, epoch)
             delay = turns.step() if is_due or is_closed or stale_in == 0.0 else 0.0
             heads = state.heads
         timers = self._timers.setdefault(repo.repo_id, _Timers())
-        if is_renewed:
+        if ended:
             log.info("new secrets, since a link is over", repo=id_text(repo.repo_id))
+            self._revoke(repo, used_up, stored)
             self._author.start_epoch(repo, stored)
             return 0.0
         if is_due or is_closed:
@@ -130,6 +133,14 @@ class EpochDuties:
             timers.since.clear()
             self._done[repo.repo_id] = heads
         return min((one for one in (wait, stale_in) if one is not None), default=None)
+
+    def _revoke(self, repo: Repo, links: Sequence[Operation], stored: IngestResult) -> None:
+        """Revoke used up links: else who has one joins by an older past, and is handed the new secrets."""
+        root = self._replica.root_branch(repo)
+        for link in links:
+            self._author.preparation.prepare(repo, stored)
+            draft = Draft(Revoke(link.commit_id))
+            stored.add(self._author.writer.write_in(root, self._replica.writing_epoch(repo), draft)[1])
 
     def _find_stale(self, membership: Membership, epoch: Epoch) -> float | None:
         """Return the seconds until an epoch that does not know some member's prekey is old; None where it knows all."""

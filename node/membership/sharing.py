@@ -112,7 +112,7 @@ class Sharing:
     ) -> InvitationLinkView:
         """Make a bearer link for so many people; it is a secret until the repo is renewed.
 
-        With `renews` this node renews it once the link is used up or revoked.
+        With `renews` this node revokes the link once it is used up, and then renews the repo.
 
         Raises ServiceError `bad_config`, and makes none, where it would not reach as far as is demanded.
         """

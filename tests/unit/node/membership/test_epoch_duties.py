@@ -23,7 +23,7 @@ from protocol.formats.epochs import EpochOpen
 from protocol.formats.links import RENEWAL_NOTE
 from protocol.formats.object import build_object
 from protocol.formats.proofs import prove_invitation
-from protocol.ids import EpochId, UserId
+from protocol.ids import CommitId, EpochId, UserId
 from storage.commits.pending import load_rejected
 from storage.repos.row_changes import row_changes
 from storage.schema.schema import epochs
@@ -480,3 +480,27 @@ def test_who_made_a_link_that_is_over_renews_at_once_and_once(people: list[Perso
     assert len(alice.epochs) == count + renews
     alice.act(10_000.0)
     assert len(alice.epochs) == count + renews
+
+
+def join(person: Person, inviter: Person, invitation: CommitId) -> None:
+    """Join by `inviter`'s invitation, as who knows of nothing that came after it."""
+    proof = prove_invitation(InvitationSeed(bytes(reversed(inviter.seed))), person.repo.repo_id, person.user)
+    person.author.write(person.root, Draft(Join(invitation, proof), (invitation,)))
+
+
+def test_a_link_that_renews_admits_nobody_beside_who_used_it_up(people: list[Person]) -> None:
+    """Else who has the link joins by an older past, and is handed the secrets that were to be kept from it."""
+    alice, bob, carol, _ = people
+    invite(alice, renews=True)
+    (invitation,) = alice.heads
+    for one in bob, carol:
+        one.hear(alice)
+    join(bob, alice, invitation)
+    alice.hear(bob)
+    alice.act(0.0)
+    join(carol, alice, invitation)
+    alice.hear(carol)
+    alice.act(0.0)
+    assert alice.replica.permission(alice.repo, bob.user) is Permission.WRITE
+    assert alice.replica.permission(alice.repo, carol.user) is None
+    assert carol.user not in {one[3] for one in handed(alice)}
