@@ -1,9 +1,9 @@
-"""The boards of a branch in a terminal, as examples/board shows them in a browser: what others do appears at once.
+"""The boards of branches in a terminal, as examples/board shows those of one in a browser: what others do appears at once.
 
-    python examples/board.py FOLDER BRANCH [BOARD]
+    python examples/board.py FOLDER BRANCH[,BRANCH...] [BOARD]
 
-FOLDER is that of a running node. Type `add TITLE`, `move NUMBER COLUMN` or `vote NUMBER`. Edits that nodes make apart come
-together when they meet: docs/apps/json.md says how.
+FOLDER is that of a running node; BOARD, that of the first branch, is edited. Type `add TITLE`, `move NUMBER COLUMN` or
+`vote NUMBER`. Edits that nodes make apart come together when they meet: docs/apps/json.md says how.
 """
 
 import sys
@@ -21,12 +21,12 @@ def cards_of(value: dict[str, Any]) -> list[dict[str, Any]]:
     return [{**card, "column": column} for column in COLUMNS for card in value.get(column, [])]
 
 
-def follow(api: Client, branch: str) -> None:
-    """Show all boards of the branch whenever one has changed: what a query finds, live."""
+def follow(api: Client, branches: list[str]) -> None:
+    """Show all boards of the branches whenever one has changed: what a query finds, live."""
     try:
-        for result in api.documents(branch, "board").live():
+        for result in api.documents(branches, "board").live():
             for found in result.documents:
-                print(f"{found['name']}:")
+                print(f"{found['name']} in {found['branch'][:6]}:")
                 for number, card in enumerate(cards_of(found["value"])):
                     print(f"  {number} {card['column']}: {card['title']} ({card.get('votes', 0)})")
             print(flush=True)
@@ -50,10 +50,11 @@ def do(board: JsonDocument, action: str, rest: str) -> None:
 def main() -> None:
     """Follow in one thread, write in the other."""
     if len(sys.argv) < 3:
-        sys.exit("usage: python examples/board.py FOLDER BRANCH [BOARD]")
-    folder, branch, name = (*sys.argv[1:], "board")[:3]
-    threading.Thread(target=follow, args=(connect(folder), branch), daemon=True).start()
-    board = connect(folder).document(branch, name)
+        sys.exit("usage: python examples/board.py FOLDER BRANCH[,BRANCH...] [BOARD]")
+    folder, named, name = (*sys.argv[1:], "board")[:3]
+    branches = named.split(",")
+    threading.Thread(target=follow, args=(connect(folder), branches), daemon=True).start()
+    board = connect(folder).document(branches[0], name)
     for line in sys.stdin:
         action, _, rest = line.strip().partition(" ")
         try:

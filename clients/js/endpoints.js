@@ -123,7 +123,7 @@ export const ENDPOINTS = {
   editJson: {"method": "POST", "path": "/branches/{branch}/json", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   snapshotJson: {"method": "POST", "path": "/branches/{branch}/json/snapshots", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   followJsonDocuments: {"method": "GET", "path": "/branches/{branch}/json/documents", "query": ["prefix", "where", "sort", "cursor", "limit"], "body": null, "events": true, "key": false, "seconds": 60},
-  findJsonDocuments: {"method": "GET", "path": "/json/documents", "query": ["branches", "repo", "prefix", "where", "sort", "cursor", "limit"], "body": null, "events": false, "key": false, "seconds": 60},
+  followJsonAnywhere: {"method": "GET", "path": "/json/documents", "query": ["branches", "repo", "prefix", "where", "sort", "cursor", "limit"], "body": null, "events": true, "key": false, "seconds": 60},
   declareJsonIndex: {"method": "POST", "path": "/branches/{branch}/json/indexes", "query": [], "body": "json", "events": false, "key": false, "seconds": 60},
   listFiles: {"method": "GET", "path": "/branches/{branch}/files", "query": ["after", "limit"], "body": null, "events": false, "key": false, "seconds": 60},
   addFile: {"method": "POST", "path": "/branches/{branch}/files", "query": ["name"], "body": "bytes", "events": false, "key": false, "seconds": 60},

@@ -98,8 +98,8 @@ export async function* liveResults(events) {
   for await (const { name, data } of events) {
     const isWhole = name === "result";
     const known = new Map(before);
-    for (const one of isWhole ? data.documents : [...data.added, ...data.changed]) known.set(one.name, one);
-    const order = isWhole ? data.documents.map((one) => one.name) : data.order;
+    for (const one of isWhole ? data.documents : [...data.added, ...data.changed]) known.set(keyOf(one), one);
+    const order = isWhole ? data.documents.map(keyOf) : data.order;
     const now = new Map(order.map((one) => [one, known.get(one)]));
     const added = order.filter((one) => !before.has(one));
     const isChanged = (one) => before.has(one) && JSON.stringify(before.get(one)) !== JSON.stringify(now.get(one));
@@ -108,6 +108,11 @@ export async function* liveResults(events) {
     before = now;
     yield { documents: [...now.values()], added, changed, moved: isWhole ? [] : data.moved, removed };
   }
+}
+
+/** The name of a document; of several branches, BRANCH/NAME. */
+function keyOf({ key, name }) {
+  return key ?? name;
 }
 
 /** A schema that an app stated, in a list; an empty one for what is none: anybody with the right to write may state that. */

@@ -82,7 +82,7 @@ export class PostWriter {
   close(): Promise<void>;
 }
 
-/** What a query finds now, and names of what has changed since the result before. */
+/** What a query finds now, and names (of several branches, keys) of what has changed since the result before. */
 export interface LiveResult {
   documents: FoundDocument[];
   added: string[];
@@ -2032,8 +2032,11 @@ export interface FoundDocuments {
 
 /** A document that a query found. */
 export interface FoundDocument {
+  branch?: string;
   conflict_count: number;
+  key?: string;
   name: string;
+  repo?: string;
   value: unknown;
 }
 
@@ -2042,7 +2045,7 @@ export interface ResultEvent {
   documents: FoundDocument[];
 }
 
-/** Change of the result since the event before this one. */
+/** Change of the result since the event before this one. Documents of several branches are named by their keys. */
 export interface ResultChangeEvent {
   added: FoundDocument[];
   changed: FoundDocument[];
@@ -2054,17 +2057,8 @@ export interface ResultChangeEvent {
 /** Documents of several branches that a query found, in its order; equals stand by the ids of their branches. */
 export interface FoundAnywhere {
   cursor: string | null;
-  documents: FoundInBranch[];
+  documents: FoundDocument[];
   unreadable: number;
-}
-
-/** A document that a query of several branches found. */
-export interface FoundInBranch {
-  branch: string;
-  conflict_count: number;
-  name: string;
-  repo: string;
-  value: unknown;
 }
 
 /** A declared index of JSON documents. */
@@ -2563,8 +2557,8 @@ export class Ravel {
   document(branch: string, name?: string, checks?: JsonChecks): JsonDocument;
   /** Writes posts without waiting for each: their answers come in order. */
   writer(branch: string, options?: RequestOptions): PostWriter;
-  /** JSON documents of a branch that have such a name and meet a filter. */
-  documents(branch: string, query?: { prefix?: string; where?: object; sort?: string | string[]; limit?: number }): JsonDocuments;
+  /** JSON documents of branches (null: all) that have such a name and meet a filter. */
+  documents(branch: string | string[] | null | undefined, query?: { prefix?: string; where?: object; sort?: string | string[]; limit?: number; repo?: string }): JsonDocuments;
   // The node
   /** Show the node at a glance. */
   showStatus(values?: {}, options?: RequestOptions): Promise<NodeStatus>;
@@ -2829,8 +2823,9 @@ export class Ravel {
   /** Find JSON documents of a branch by name and fields, or follow what a query finds. */
   followJsonDocuments(values: { branch: string; prefix?: string; where?: string; sort?: string; cursor?: string; limit?: number }, options?: RequestOptions): Promise<FoundDocuments>;
   watchJsonDocuments(values: { branch: string; prefix?: string; where?: string; sort?: string; cursor?: string; limit?: number }, options?: StreamOptions): AsyncGenerator<{ name: "result"; id: string; data: ResultEvent } | { name: "changes"; id: string; data: ResultChangeEvent }>;
-  /** Find JSON documents of several branches by name and fields, in one order. */
-  findJsonDocuments(values?: { branches?: string; repo?: string; prefix?: string; where?: string; sort?: string; cursor?: string; limit?: number }, options?: RequestOptions): Promise<FoundAnywhere>;
+  /** Find JSON documents of several branches by name and fields, in one order, or follow what a query finds. */
+  followJsonAnywhere(values?: { branches?: string; repo?: string; prefix?: string; where?: string; sort?: string; cursor?: string; limit?: number }, options?: RequestOptions): Promise<FoundAnywhere>;
+  watchJsonAnywhere(values?: { branches?: string; repo?: string; prefix?: string; where?: string; sort?: string; cursor?: string; limit?: number }, options?: StreamOptions): AsyncGenerator<{ name: "result"; id: string; data: ResultEvent } | { name: "changes"; id: string; data: ResultChangeEvent }>;
   /** Declare an index of the JSON documents of a branch, on this node. */
   declareJsonIndex(values: { branch: string } & JsonIndexRequest, options?: RequestOptions): Promise<JsonIndex>;
   // Files and imports

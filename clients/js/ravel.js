@@ -120,23 +120,31 @@ export class Ravel {
 
   /**
    * JSON documents of a branch that a query finds: `prefix` of their names, `where` (a filter), `sort` (a list of fields),
-   * `limit`. `read` gives them, and `live` goes on with each change (docs/apps/json.md).
+   * `limit`. `read` gives them, and `live` goes on with each change (docs/apps/json.md). `branch`: several in a list, or null
+   * for all of all repos, or of `repo`.
    */
-  documents(branch, { where, sort = [], ...query } = {}) {
-    const values = { branch, ...query, where: where && JSON.stringify(where), sort: [sort].flat().join(",") };
+  documents(branch, { where, sort = [], repo, ...query } = {}) {
+    const isOfOne = typeof branch === "string";
+    if (branch === undefined ? !repo : branch !== null && (!branch.length || repo)) {
+      const advice = "`branch` null asks all of them";
+      throw new RavelError("bad_request", "a query has branches or a repo", { advice });
+    }
+    const of = isOfOne ? { branch } : { branches: branch?.join(","), repo };
+    const values = { ...of, ...query, where: where && JSON.stringify(where), sort: [sort].flat().join(",") };
+    const name = isOfOne ? "followJsonDocuments" : "followJsonAnywhere";
     return {
       read: async (options) => {
         const found = [];
         const limit = query.limit ?? FOUND_MAX;
         for (let cursor = ""; cursor !== null && found.length < limit; ) {
           const asked = Math.min(limit - found.length, WINDOW_MAX);
-          const window = await this.followJsonDocuments({ ...values, limit: asked, cursor }, options);
+          const window = await this.request(name, { ...values, limit: asked, cursor }, options);
           found.push(...window.documents);
           ({ cursor } = window);
         }
         return found;
       },
-      live: (options) => liveResults(this.watchJsonDocuments({ limit: FOUND_MAX, ...values }, options)),
+      live: (options) => liveResults(this.stream(name, { limit: FOUND_MAX, ...values }, options)),
     };
   }
 

@@ -44,7 +44,7 @@ from node.contract.browsers import KEEP_BROWSER, MAKE_PAIRING_CODE, KeepRequest
 from node.contract.bundles import READ_BUNDLE, WRITE_BUNDLE
 from node.contract.care import OPEN_REPORT
 from node.contract.commits import STREAM_POSTS
-from node.contract.document_queries import FIND_JSON_DOCUMENTS, FOLLOW_JSON_DOCUMENTS
+from node.contract.document_queries import FOLLOW_JSON_ANYWHERE, FOLLOW_JSON_DOCUMENTS
 from node.contract.documents import FOLLOW_TEXT, TELL_PRESENCE
 from node.contract.endpoint import PREFIX, REPO_HEADER
 from node.contract.files import ADD_FILE, ADD_FILES, GET_FILE
@@ -145,10 +145,10 @@ def _other_handlers(services: Services, streams: EventStreams, access: Access) -
         return Response(document, media_type="application/json")
 
     events, files = EventEndpoints(services, streams, access), FileHandlers(services.branches.files)
-    searches = SearchHandler(services)
     bundles = BundleHandlers(services.hub, services.joiner, services.targets)
     return {
         FOLLOW_EDITS: events.edits,
+        FOLLOW_JSON_ANYWHERE: events.documents_anywhere,
         FOLLOW_JSON_DOCUMENTS: events.documents,
         FOLLOW_JSON: events.json,
         FOLLOW_NODE: events.node,
@@ -159,8 +159,7 @@ def _other_handlers(services: Services, streams: EventStreams, access: Access) -
         GET_FILE: files.get,
         WRITE_BUNDLE: bundles.write,
         READ_BUNDLE: bundles.read,
-        SEARCH: searches.search,
-        FIND_JSON_DOCUMENTS: searches.documents,
+        SEARCH: SearchHandler(services).search,
         DESCRIBE_API: describe,
         SHOW_TOKEN: lambda request: answer_json(services.node.tokens.show(caller_of(request))),
     }

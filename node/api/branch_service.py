@@ -84,8 +84,10 @@ class BranchService:
         self.live_texts = LiveTexts(hub, self.texts, find_branch)
         self.document_indexes = DocumentIndexes(hub, self.documents, find_branch)
         self.document_queries = DocumentQueries(self.documents, self.document_indexes)
-        self.branch_queries = BranchQueries(self.document_queries)
-        self.live_json = LiveJson(hub, self.json_documents, self.document_queries, find_branch)
+        self.branch_queries = BranchQueries(self.documents, self.document_queries)
+        self.live_json = LiveJson(
+            hub, self.json_documents, self.document_queries, self.branch_queries, targets
+        )
         self.compacting = Compacting(hub, author, self.documents, self.texts, find_member_branch)
         self.feeds = Feeds(hub, find_branch)
         self.timelines = Timelines(hub, find_branch)

@@ -1,18 +1,21 @@
 """HTTP endpoints with live events: edits, the text and JSON documents of a branch, and the state of the node."""
 
+from functools import partial
+
 from starlette.requests import Request
 from starlette.responses import Response
 
 from node.api.access import Access, keep_readable
-from node.api.callers import caller_of
+from node.api.callers import Caller, caller_of
 from node.api.event_streams import CONTENT_TYPE, EventStreams
 from node.api.requests import answer_json, encode_in_pieces, read_json, read_query
 from node.api.services import Services
-from node.contract.document_queries import FOLLOW_JSON_DOCUMENTS
+from node.contract.document_queries import FOLLOW_JSON_ANYWHERE, FOLLOW_JSON_DOCUMENTS
 from node.contract.documents import FOLLOW_TEXT, PresenceRequest
 from node.contract.json_documents import FOLLOW_JSON
 from node.contract.node import FOLLOW_NODE
 from node.contract.timelines import FOLLOW_EDITS
+from storage.repos.repos import Branch
 
 
 class EventEndpoints:
@@ -21,6 +24,7 @@ class EventEndpoints:
     def __init__(self, services: Services, streams: EventStreams, access: Access) -> None:
         self._branches = services.branches
         self._node = services.node
+        self._targets = services.targets
         self._streams = streams
         self._access = access
 
@@ -64,6 +68,27 @@ class EventEndpoints:
             source = self._branches.live_json.follow_query(branch, **query, cursor=last)
             return self._streams.open(self._access.follow(source, caller_of(request)))
         return await answer_json(self._branches.document_queries.find(branch, **query))
+
+    async def documents_anywhere(self, request: Request) -> Response:
+        """Answer as `documents`, of several branches that the caller may read."""
+        caller, query = caller_of(request), read_query(request, FOLLOW_JSON_ANYWHERE.query)
+        named, repo = query.pop("branches"), query.pop("repo")
+        find = partial(self._find_branches, caller, repo, named)
+        found = await self._access.run_blocking(find)
+        if _wants_stream(request):
+            del query["cursor"]
+            last = request.headers.get("last-event-id", "")
+            find_again = (lambda: found) if named else find
+            source = self._branches.live_json.follow_anywhere(find_again, len(found), **query, cursor=last)
+            return self._streams.open(self._access.follow(source, caller))
+        ids = [self._targets.name(branch) for branch in found]
+        return await answer_json(self._branches.branch_queries.find(ids, **query))
+
+    def _find_branches(self, caller: Caller, repo: str, named: str) -> list[Branch]:
+        """Return branches by names with commas between them, each once, in the order of their ids."""
+        names = named.split(",") if named else [""]
+        found = (branch for name in names for branch in self._targets.branches(caller, repo, name))
+        return sorted({branch.num: branch for branch in found}.values(), key=self._targets.name)
 
     async def presence(self, request: Request) -> Response:
         """State where an editor is. It comes five times a second, so no answer is kept for a repetition."""

@@ -6,23 +6,25 @@ slow follower gets the newest state alone.
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 import trio
 from blake3 import blake3
 
 from node.api.event_streams import Event
+from node.api.targets import Targets
+from node.content.branch_queries import BranchQueries, FollowedBranches, check_count
 from node.content.document_queries import DocumentQueries, FollowedQuery, parse_query
-from node.content.document_windows import DIGEST_SIZE, digest_of
+from node.content.document_windows import DIGEST_SIZE, Found, digest_of
 from node.content.json_documents import JsonDocuments
 from node.sync.hub import Hub
 from protocol.ids import TopicKey
 from protocol.limits.users import JSON_PAUSE_SECONDS
-from ravel.types.document_queries import FoundDocument, ResultChangeEvent
+from ravel.types.document_queries import ResultChangeEvent
 from ravel.types.json_documents import JsonDocumentView
 from storage.repos.repos import Branch
 
@@ -30,50 +32,143 @@ S = TypeVar("S")
 
 
 class LiveJson:
-    """The JSON documents of branches, which are named as `find_branch` takes them, as apps follow them."""
+    """The JSON documents of branches, which are named as `Targets` takes them, as apps follow them."""
 
     def __init__(
         self,
         hub: Hub,
         documents: JsonDocuments,
         queries: DocumentQueries,
-        find_branch: Callable[[str], Branch],
+        branch_queries: BranchQueries,
+        targets: Targets,
     ) -> None:
         self._hub = hub
         self._documents = documents
         self._queries = queries
-        self._find_branch = find_branch
+        self._branch_queries = branch_queries
+        self._targets = targets
 
     def follow(self, branch: str, name: str, cursor: str) -> "JsonSource":
         """Return a source of a document's states that are not the one with this cursor. Raises ServiceError."""
-        target = self._find_branch(branch)
-        return JsonSource(self._hub, target, partial(self._show, branch, name), cursor)
+        about = _OneBranch(self._hub, self._targets.branch(branch))
+        return JsonSource(self._hub, about, partial(self._show, branch, name), cursor)
 
     def follow_query(
         self, branch: str, prefix: str, where: str, sort: str, limit: int, cursor: str
     ) -> "QuerySource":
         """Return a source of what changes in a query's result since the one with this cursor. Raises ServiceError."""
-        target, query = self._find_branch(branch), parse_query(prefix, where, sort, limit)
-        return QuerySource(self._hub, target, partial(_find, self._queries.follow(branch, query)), cursor)
+        about = _OneBranch(self._hub, self._targets.branch(branch))
+        followed = self._queries.follow(branch, parse_query(prefix, where, sort, limit))
+        return QuerySource(self._hub, about, partial(_find, followed), cursor)
+
+    def follow_anywhere(
+        self,
+        find: Callable[[], Sequence[Branch]],
+        count: int,
+        prefix: str,
+        where: str,
+        sort: str,
+        limit: int,
+        cursor: str,
+    ) -> "QuerySource":
+        """Return a source as `follow_query`, of the branches that `find` returns in a thread; `count` of them at first.
+
+        It is asked again when there may be others. Raises ServiceError.
+        """
+        check_count(count)
+        followed = self._branch_queries.follow(parse_query(prefix, where, sort, limit))
+        about = _Branches(self._hub, self._targets, find, followed)
+        return QuerySource(self._hub, about, about.look, cursor)
 
     async def _show(self, branch: str, name: str) -> tuple[JsonDocumentView, str]:
         state = await self._documents.show(branch, name)
         return state, await self._hub.run_blocking(_digest, state)
 
 
-async def _find(followed: FollowedQuery) -> tuple[list[FoundDocument], str]:
+async def _find(followed: FollowedQuery) -> tuple[list[Found], str]:
     result = await followed.look()
-    return [one.document for one in result], digest_of(result)
+    return result, digest_of(result)
+
+
+class _About(Protocol):
+    """Subject of a source: branches whose commits matter to it."""
+
+    def note(self, nums: AbstractSet[int] | None) -> bool:
+        """Note that branches with these numbers got commits, or any (None); whether it is about them."""
+        ...
+
+
+class _OneBranch:
+    """A branch. Commits of the root branch may make commits of it void."""
+
+    def __init__(self, hub: Hub, branch: Branch) -> None:
+        self._tables = hub.replica.tables
+        self._branch = branch
+
+    def note(self, nums: AbstractSet[int] | None) -> bool:
+        """Note changes, as _About."""
+        return nums is None or not nums.isdisjoint(self._tables.with_root(self._branch))
+
+
+class _Branches:
+    """Branches of a followed query, and those that have changed since they were looked at.
+
+    A note costs O(branches with new commits), and a look after `topics_changed` O(branches).
+    """
+
+    def __init__(
+        self, hub: Hub, targets: Targets, find: Callable[[], Sequence[Branch]], followed: FollowedBranches
+    ) -> None:
+        self._hub = hub
+        self._targets = targets
+        self._find = find
+        self._followed = followed
+        self._names: list[str] = []
+        self._of: dict[int, set[str]] = {}  # by the number of a branch, or of its root branch
+        self._changed: set[str] = set()
+        self._may_be_others = True
+
+    def note(self, nums: AbstractSet[int] | None) -> bool:
+        """Note changes, as _About."""
+        if nums is None:
+            self._may_be_others = True
+            return True
+        about = [self._of[num] for num in nums if num in self._of]
+        self._changed.update(*about)
+        return bool(about)
+
+    async def look(self) -> tuple[list[Found], str]:
+        """Return the result and its digest. Raises ServiceError."""
+        if self._may_be_others:
+            self._may_be_others = False
+            try:
+                await self._find_again()
+            except BaseException:
+                self._may_be_others = True
+                raise
+        changed, self._changed = self._changed, set()
+        result = await self._followed.look(self._names, changed)
+        return result, digest_of(result)
+
+    async def _find_again(self) -> None:
+        found = await self._hub.run_blocking(self._find)
+        check_count(len(found))
+        self._names, self._of = [], {}
+        for branch in found:
+            self._names.append(self._targets.name(branch))
+            for num in self._hub.replica.tables.with_root(branch):
+                self._of.setdefault(num, set()).add(self._names[-1])
+        self._changed = set(self._names)  # what came meanwhile may not have been noted
 
 
 class _Source(ABC, Generic[S]):
-    """States of something in a branch as they come, each with its digest. A look costs as much as reading it."""
+    """States of something in branches as they come, each with its digest. A look costs as much as reading it."""
 
     def __init__(
-        self, hub: Hub, branch: Branch, look: Callable[[], Awaitable[tuple[S, str]]], cursor: str
+        self, hub: Hub, about: _About, look: Callable[[], Awaitable[tuple[S, str]]], cursor: str
     ) -> None:
         self._hub = hub
-        self._branch = branch
+        self._about = about
         self._look = look
         self._cursor = cursor
         self._changed = trio.Event()
@@ -91,16 +186,18 @@ class _Source(ABC, Generic[S]):
     def commits_accepted(
         self, _topic: TopicKey, _nums: tuple[int, ...], branches: AbstractSet[int] = frozenset()
     ) -> None:
-        """Note accepted commits. Those of the root branch may make commits void."""
-        if not branches.isdisjoint(self._hub.replica.tables.with_root(self._branch)):
+        """Note accepted commits."""
+        if self._about.note(branches):
             self._changed.set()
 
     def topics_changed(self) -> None:
         """Look again: topics have changed."""
+        self._about.note(None)
         self._changed.set()
 
     def missed(self) -> None:
         """Look again: the hub skipped this listener."""
+        self._about.note(None)
         self._changed.set()
 
     async def next(self) -> list[Event]:
@@ -132,31 +229,31 @@ class JsonSource(_Source[JsonDocumentView]):
         return Event("document", cursor, state) if is_new else None
 
 
-class QuerySource(_Source[list[FoundDocument]]):
+class QuerySource(_Source[list[Found]]):
     """Tell what changes in the result of a query."""
 
-    _told: list[FoundDocument] | None = None
+    _told: list[Found] | None = None
 
-    def _event(self, state: list[FoundDocument], cursor: str, *, is_new: bool) -> Event | None:
+    def _event(self, state: list[Found], cursor: str, *, is_new: bool) -> Event | None:
         told, self._told = self._told, state
         if not is_new:
             return None
         if told is None:
-            return Event("result", cursor, {"documents": state})
+            return Event("result", cursor, {"documents": [one.document for one in state]})
         return Event("changes", cursor, find_changes(told, state))
 
 
-def find_changes(told: list[FoundDocument], state: list[FoundDocument]) -> ResultChangeEvent:
+def find_changes(told: list[Found], state: list[Found]) -> ResultChangeEvent:
     """Return what has changed between two results. Costs O(n log n) of their length."""
-    before = {one["name"]: one for one in told}
-    after = {one["name"]: one for one in state}
-    stayed = [name for name in before if name in after]
-    order = [name for name in after if name in before]
+    before = {one.key: one for one in told}
+    after = {one.key: one for one in state}
+    stayed = [key for key in before if key in after]
+    order = [key for key in after if key in before]
     return {
-        "added": [one for one in state if one["name"] not in before],
-        "changed": [one for one in state if one["name"] in before and one != before[one["name"]]],
+        "added": [one.document for one in state if one.key not in before],
+        "changed": [after[key].document for key in order if after[key].digest != before[key].digest],
         "moved": _find_moved(stayed, order),
-        "removed": [name for name in before if name not in after],
+        "removed": [key for key in before if key not in after],
         "order": list(after),
     }
 

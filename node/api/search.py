@@ -1,4 +1,4 @@
-"""Handlers of searches and of queries over branches, limited to those that the caller may read."""
+"""Handler of searches, limited to branches that the caller may read."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,11 +8,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from node.api.callers import Caller, caller_of
-from node.api.requests import answer_json, json_response, read_query
+from node.api.requests import json_response, read_query
 from node.api.services import Services
 from node.content.search import Question, parse_cursor
 from node.content.search_words import Term, Words, parse_query
-from node.contract.document_queries import FIND_JSON_DOCUMENTS
 from node.contract.search import SEARCH
 from node.membership.members import find_user
 from node.runtime.errors import ServiceError
@@ -30,7 +29,6 @@ class SearchHandler:
 
     def __init__(self, services: Services) -> None:
         self._search = services.branches.search
-        self._branch_queries = services.branches.branch_queries
         self._names = services.branches.names
         self._targets = services.targets
         self._replica = services.hub.replica
@@ -40,17 +38,6 @@ class SearchHandler:
         """Search what the caller may read."""
         caller, given = caller_of(request), read_query(request, SEARCH.query)
         return json_response(await self._answer(caller, **given))
-
-    async def documents(self, request: Request) -> Response:
-        """Find JSON documents of what the caller may read."""
-        caller, query = caller_of(request), read_query(request, FIND_JSON_DOCUMENTS.query)
-        named, repo = query.pop("branches"), query.pop("repo")
-        ids = await self._run_blocking(self._find_ids, caller, repo, named.split(",") if named else [""])
-        return await answer_json(self._branch_queries.find(ids, **query))
-
-    def _find_ids(self, caller: Caller, repo: str, named: Sequence[str]) -> list[str]:
-        found = (branch for name in named for branch in self._find_branches(caller, repo, name))
-        return sorted({f"{id_text(one.facts.repo_id)}:{id_text(one.branch_id)}" for one in found})
 
     async def _answer(
         self,
@@ -66,7 +53,7 @@ class SearchHandler:
         after: str,
     ) -> SearchResult:
         terms = parse_query(text)
-        branches = await self._run_blocking(self._find_branches, caller, repo, branch)
+        branches = await self._run_blocking(self._targets.branches, caller, repo, branch)
         authors = None
         if author:
             authors = await self._run_blocking(self._find_authors, author, branches)
@@ -83,14 +70,6 @@ class SearchHandler:
             names = await self._run_blocking(self._find_names, terms, branches)
         view = await self._search.view(branches)  # that others have work must not show
         return {"hits": found.hits, "names": names, "next": found.cursor, "index": view}
-
-    def _find_branches(self, caller: Caller, repo: str, branch: str) -> list[Branch]:
-        """Return the branches to search. Raises ServiceError `not_found`, `ambiguous`."""
-        targets = self._targets
-        if branch:
-            return [targets.branch(f"{repo}:{branch}" if repo else branch, caller)]
-        of_repo = targets.repo_of_branches(repo, caller).num if repo else None
-        return targets.readable(caller, of_repo)
 
     # --- in threads ---
 

@@ -101,6 +101,15 @@ class Targets:
             lambda branch: f"{self._replica.repos[branch.repo_num].name}:{branch.name}",
         )
 
+    def branches(self, caller: Caller, repo: str = "", branch: str = "") -> list[Branch]:
+        """Return the branch of this name, or all of a repo, or all that there are, which a caller is for.
+
+        Raises ServiceError `not_found`, `ambiguous`.
+        """
+        if branch:
+            return [self.branch(f"{repo}:{branch}" if repo else branch, caller)]
+        return self.readable(caller, self.repo_of_branches(repo, caller).num if repo else None)
+
     def readable(self, caller: Caller, repo_num: int | None = None) -> list[Branch]:
         """Return all branches that a caller is for, of one repo or of all. Root branches and lobbies are left out."""
         there = self._own_branches(caller) if caller.is_limited else self._replica.branches

@@ -32,7 +32,7 @@ from storage.commits.document_index_rows import DocumentIndex
 from verifier.documents import DocumentEntry
 from verifier.json_documents import ROOT, JsonValue, read_json
 
-_At = tuple[bytes, str]
+At = tuple[bytes, str]
 """A document as it is walked through: its place there, and its name."""
 LOOKED_AT_ONCE: Final = 64
 """Documents that are read in one transaction, between which others have their turn."""
@@ -89,6 +89,11 @@ class Plan:
     is_ordered: bool
 
 
+def plan_by_name(query: DocumentQuery) -> Plan:
+    """Return how documents are walked through without an index."""
+    return Plan(query.sort, None, BEGIN, END, BEGIN, is_ordered=not query.sort)
+
+
 class DocumentQueries:
     """Queries of the JSON documents of branches, which are named as `Documents` takes them."""
 
@@ -125,7 +130,7 @@ class DocumentQueries:
         found, size, looked = answer["documents"], 0, 0
         after = _parse_cursor(query, plan, cursor) if cursor else None
         while True:
-            batch = await self._look(branch, query, plan, after)
+            batch = await self.look(branch, query, plan, after)
             for one in batch.found:
                 if found and size + one.size > QUERY_SIZE_MAX:
                     return {**answer, "cursor": _cursor_of(query, plan, after)}
@@ -159,7 +164,7 @@ class DocumentQueries:
         index = await self._indexes.find(branch, lambda one: find(one) is not None)
         part = None if index is None else find(index)
         if index is None or part is None:
-            return Plan(query.sort, None, BEGIN, END, BEGIN, is_ordered=not query.sort)
+            return plan_by_name(query)
         return Plan(parse_fields(index.fields), index.num, *part, is_ordered=True)
 
     async def fill(self, branch: str, query: DocumentQuery, plan: Plan, window: ResultWindow) -> list[str]:
@@ -175,18 +180,18 @@ class DocumentQueries:
         if not plan.is_ordered:
             window.bound = None  # any may come first
         while window.is_short or not plan.is_ordered:
-            batch = await self._look(branch, query, plan, after)
+            batch = await self.look(branch, query, plan, after)
             if plan.is_ordered:
                 window.bound = None if batch.is_last or batch.after is None else batch.after[0]
             for one in batch.found:
                 window.put(one)
             unreadable += batch.unreadable
-            _trim(window)
+            trim(window)
             if batch.is_last:
                 break
             looked, after = looked + batch.count, batch.after
             if looked >= count_max or trio.current_time() > deadline:
-                raise _too_many(looked)
+                raise too_many(looked)
         return unreadable
 
     async def look_at(
@@ -200,8 +205,8 @@ class DocumentQueries:
             names = names[look.count :]
         return found
 
-    async def _look(self, branch: str, query: DocumentQuery, plan: Plan, after: _At | None) -> "_Batch":
-        """Look at some documents after one, as they are walked through."""
+    async def look(self, branch: str, query: DocumentQuery, plan: Plan, after: At | None) -> "Batch":
+        """Look at some documents after one, as they are walked through. Costs O(what they hold)."""
         count = min(LOOKED_AT_ONCE, max(query.limit + 1, LOOKED_AT_ONCE // 4))
         if plan.index_num is None:
             begin = None if after is None else after[0].decode()
@@ -214,7 +219,7 @@ class DocumentQueries:
         names = [name for _, name in wanted]
         look = await self._look_at_first(branch, query, plan, names) if names else _Look([], 0, [])
         is_whole = look.count == len(wanted)
-        return _Batch(
+        return Batch(
             look.found,
             look.unreadable,
             {name: place for place, name in wanted},
@@ -257,14 +262,14 @@ class _Look:
 
 
 @dataclass(frozen=True, slots=True)
-class _Batch:
+class Batch:
     """A look at documents that follow one another: their places, how many were passed, and the last of these."""
 
     found: list[Found]
     unreadable: list[str]
     places: Mapping[str, bytes]
     count: int
-    after: _At | None
+    after: At | None
     is_last: bool
 
 
@@ -308,7 +313,7 @@ def _is_in_conflict(read: JsonValue, path: FieldPath) -> bool:
     return any(not path or one.address[: len(path) + 1] == (ROOT, *path) for one in read.conflicts)
 
 
-def _cursor_of(query: DocumentQuery, plan: Plan, after: _At | None) -> str | None:
+def _cursor_of(query: DocumentQuery, plan: Plan, after: At | None) -> str | None:
     """Return what says where to go on: a name where names decide, else a place in the query's own order.
 
     So the next answer may come by another index.
@@ -319,7 +324,7 @@ def _cursor_of(query: DocumentQuery, plan: Plan, after: _At | None) -> str | Non
     return f"p{urlsafe_b64encode(place[len(plan.base) :]).decode()}" if query.sort else f"n{name}"
 
 
-def _parse_cursor(query: DocumentQuery, plan: Plan, cursor: str) -> _At:
+def _parse_cursor(query: DocumentQuery, plan: Plan, cursor: str) -> At:
     try:
         if query.sort and cursor[0] == "p":
             return plan.base + urlsafe_b64decode(cursor[1:].encode()), ""
@@ -332,14 +337,21 @@ def _parse_cursor(query: DocumentQuery, plan: Plan, cursor: str) -> _At:
     return plan.base + cursor[1:].encode(), cursor[1:]
 
 
-def _trim(window: ResultWindow) -> None:
+def trim(window: ResultWindow) -> None:
+    """Let a window keep what one answer may have. Raises ServiceError `too_large` where that is less than is wanted."""
     if not window.trim(QUERY_SIZE_MAX):
-        raise ServiceError(
-            "too_large", f"the documents have over {QUERY_SIZE_MAX} bytes together", "ask for fewer (`limit`)"
-        )
+        raise too_big()
 
 
-def _too_many(count: int) -> ServiceError:
+def too_big() -> ServiceError:
+    """Return the refusal of a query whose documents no answer holds."""
+    return ServiceError(
+        "too_large", f"the documents have over {QUERY_SIZE_MAX} bytes together", "ask for fewer (`limit`)"
+    )
+
+
+def too_many(count: int) -> ServiceError:
+    """Return the refusal of a query that would look at over `count` documents."""
     return ServiceError(
         "too_large",
         f"over {count} documents would be looked at",
@@ -396,5 +408,5 @@ class FollowedQuery:
             if not plan.is_ordered or plan != await self._queries.plan(branch, query):
                 return False
             await self._queries.fill(branch, query, plan, window)
-        _trim(window)
+        trim(window)
         return True

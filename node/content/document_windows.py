@@ -15,8 +15,9 @@ DIGEST_SIZE: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A document that meets a query: its place in the order, its size as JSON, and a digest of it."""
+    """A document that meets a query: its key in the result, its place in the order, its size as JSON, and a digest of it."""
 
+    key: str
     place: bytes
     document: FoundDocument
     size: int
@@ -25,7 +26,17 @@ class Found:
     @classmethod
     def of(cls, place: bytes, document: FoundDocument, encoded: bytes) -> "Found":
         """Make one of a document and its JSON."""
-        return cls(place, document, len(encoded), blake3(encoded).digest(length=DIGEST_SIZE))
+        digest = blake3(encoded).digest(length=DIGEST_SIZE)
+        return cls(document["name"], place, document, len(encoded), digest)
+
+    def in_branch(self, repo_id: str, branch_id: str, place: bytes) -> "Found":
+        """Return it as one of several branches, with its place among theirs."""
+        key = f"{branch_id}/{self.key}"
+        document: FoundDocument = {**self.document, "repo": repo_id, "branch": branch_id, "key": key}
+        size = self.size + len(key) + len(repo_id) + len(branch_id)
+        return Found(
+            key, place, document, size, blake3(self.digest + key.encode()).digest(length=DIGEST_SIZE)
+        )
 
 
 class ResultWindow:
@@ -40,7 +51,7 @@ class ResultWindow:
         self._spare = spare
         self._places: list[bytes] = []
         self._by_place: dict[bytes, Found] = {}
-        self._by_name: dict[str, bytes] = {}
+        self._by_key: dict[str, bytes] = {}
         self._begin = begin
         self.bound: bytes | None = begin
 
@@ -51,17 +62,17 @@ class ResultWindow:
 
     def put(self, found: Found) -> None:
         """Put a document in its place, if that is within the bounds."""
-        self.drop(found.document["name"])
+        self.drop(found.key)
         is_outside = self.bound is not None and found.place > self.bound
         if is_outside or (self._begin and found.place <= self._begin):
             return
         insort(self._places, found.place)
         self._by_place[found.place] = found
-        self._by_name[found.document["name"]] = found.place
+        self._by_key[found.key] = found.place
 
-    def drop(self, name: str) -> None:
+    def drop(self, key: str) -> None:
         """Let go of a document, if it is here."""
-        place = self._by_name.pop(name, None)
+        place = self._by_key.pop(key, None)
         if place is not None:
             del self._by_place[place]
             del self._places[bisect_left(self._places, place)]
@@ -69,19 +80,18 @@ class ResultWindow:
     def trim(self, size_max: int) -> bool:
         """Let go of what is behind those that are wanted and some to spare: the bound is the last that stays.
 
-        Return False where what is wanted alone has over `size_max` bytes, and is several.
+        Let go also of what has over `size_max` bytes with those before it, but never of the first. Return False where that
+        was wanted.
         """
         size = 0
         for number, place in enumerate(self._places):
             size += self._by_place[place].size
-            if number and size > size_max and number < self._limit:
-                return False
-            if number == self._limit + self._spare or (number >= self._limit and size > size_max):
+            if number == self._limit + self._spare or (number and size > size_max):
                 self.bound = self._places[number - 1]
                 for gone in self._places[number:]:
-                    del self._by_name[self._by_place.pop(gone).document["name"]]
+                    del self._by_key[self._by_place.pop(gone).key]
                 del self._places[number:]
-                break
+                return number >= self._limit
         return True
 
     def first(self) -> list[Found]:

@@ -88,15 +88,15 @@ FOLLOW_JSON_DOCUMENTS: Final = Endpoint(
     ),
     errors=(*READ_ERRORS, "busy"),
 )
-FIND_JSON_DOCUMENTS: Final = Endpoint(
-    name="find_json_documents",
+FOLLOW_JSON_ANYWHERE: Final = Endpoint(
+    name="follow_json_anywhere",
     method="GET",
     path="/json/documents",
     scopes=READ_ANY,
-    summary="Find JSON documents of several branches by name and fields, in one order.",
+    summary="Find JSON documents of several branches by name and fields, in one order, or follow what a query finds.",
     details=(
         f"At most {QUERY_BRANCHES_MAX} branches, each of which is asked as `follow_json_documents` would be for the first "
-        "`limit`."
+        "`limit`. A stream takes in branches that come, where none are named."
     ),
     query=(
         QueryParameter(
@@ -112,7 +112,13 @@ FIND_JSON_DOCUMENTS: Final = Endpoint(
         QueryParameter(name="cursor", type=str, default="", description="Where another answer ended."),
         limit_parameter(QUERY_LIMIT_MAX),
     ),
+    headers=(HeaderParameter("Last-Event-ID", "Of a stream: the result that the client has."),),
     answer=FoundAnywhere,
+    events=(
+        StreamedEvent("result", ResultEvent, "The whole result: first, and where the client's is not known."),
+        StreamedEvent("changes", ResultChangeEvent, "What has changed of it."),
+        StreamedEvent("closing", ClosingEvent, "The node stops. This is the last event."),
+    ),
     errors=("bad_request", "not_found", "ambiguous", "not_permitted", "too_large", "busy"),
 )
 DECLARE_JSON_INDEX: Final = Endpoint(

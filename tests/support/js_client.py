@@ -105,7 +105,7 @@ export class PostWriter {
   close(): Promise<void>;
 }
 
-/** What a query finds now, and names of what has changed since the result before. */
+/** What a query finds now, and names (of several branches, keys) of what has changed since the result before. */
 export interface LiveResult {
   documents: FoundDocument[];
   added: string[];
@@ -175,10 +175,12 @@ def _types() -> str:
     lines.append("  document(branch: string, name?: string, checks?: JsonChecks): JsonDocument;")
     lines.append(_comment("Writes posts without waiting for each: their answers come in order.", "  "))
     lines.append("  writer(branch: string, options?: RequestOptions): PostWriter;")
-    lines.append(_comment("JSON documents of a branch that have such a name and meet a filter.", "  "))
     lines.append(
-        "  documents(branch: string, query?: { prefix?: string; where?: object; sort?: string | string[]; "
-        "limit?: number }): JsonDocuments;"
+        _comment("JSON documents of branches (null: all) that have such a name and meet a filter.", "  ")
+    )
+    lines.append(
+        "  documents(branch: string | string[] | null | undefined, query?: { prefix?: string; where?: object; "
+        "sort?: string | string[]; limit?: number; repo?: string }): JsonDocuments;"
     )
     for subject, endpoints in SUBJECTS.items():
         lines.append(f"  // {subject}")

@@ -177,4 +177,21 @@ test("JSON documents are found and followed by their fields", async () => {
   assert.deepEqual(seen[1][1].changed, ["card/a"]);
   assert.equal(seen[1][1].moved.length, 1);
   assert.deepEqual(seen[2], [[6], { ...none, removed: ["card/b"] }]);
+  await ravel.createRepo({ name: "more" });
+  await ravel.document("more:main", "card/a").put([], { status: "open", votes: 7 });
+  const together = ravel.documents(["cards:main", "more:main"], { where: { status: "open" }, sort: "-votes" });
+  const [first, second] = await together.read();
+  assert.deepEqual([first.value.votes, second.value.votes], [7, 6]);
+  assert.notEqual(first.branch, second.branch);
+  assert.equal((await ravel.documents(undefined, { repo: "more" }).read()).length, 1);
+  for (const nothing of [undefined, []]) assert.throws(() => ravel.documents(nothing), { code: "bad_request" });
+  const told = [];
+  for await (const { documents, ...changes } of together.live()) {
+    told.push([documents.map((one) => one.value.votes), changes]);
+    if (told.length === 1) await card("a").add("votes", 2);
+    if (told.length === 2) break;
+  }
+  assert.deepEqual(told[0], [[7, 6], { ...none, added: [first.key, second.key] }]);
+  assert.deepEqual(told[1][0], [8, 7]);
+  assert.deepEqual(told[1][1].changed, [second.key]);
 });

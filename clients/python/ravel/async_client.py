@@ -120,14 +120,19 @@ class AsyncClient(AsyncAllCalls):
 
     def documents(
         self,
-        branch: str,
+        branch: str | Sequence[str] | None = None,
         prefix: str = "",
         where: Mapping[str, object] | None = None,
         sort: Sequence[str] = (),
         limit: int = 100,
+        *,
+        repo: str = "",
     ) -> AsyncJsonDocuments:
-        """Return the JSON documents of a branch that have such a name and meet a filter (docs/apps/json.md)."""
-        return AsyncJsonDocuments(self, branch, prefix, where, sort, limit)
+        """Return the JSON documents of a branch that have such a name and meet a filter (docs/apps/json.md).
+
+        `branch`: several in a list, or None for all of `repo`, or of all repos.
+        """
+        return AsyncJsonDocuments(self, branch, prefix, where, sort, limit, repo)
 
     def writer(self, branch: str) -> "AsyncPostWriter":
         """Return a writer of many posts that does not wait for each: `async with client.writer(branch) as writer: ...`."""

@@ -102,16 +102,21 @@ class Client(AllCalls):
 
     def documents(
         self,
-        branch: str,
+        branch: str | Sequence[str] | None = None,
         prefix: str = "",
         where: Mapping[str, object] | None = None,
         sort: Sequence[str] = (),
         limit: int = 100,
+        *,
+        repo: str = "",
     ) -> JsonDocuments:
-        """Return the JSON documents of a branch that have such a name and meet a filter (docs/apps/json.md)."""
+        """Return the JSON documents of a branch that have such a name and meet a filter (docs/apps/json.md).
+
+        `branch`: several in a list, or None for all of `repo`, or of all repos.
+        """
         from ravel.json_documents import JsonDocuments
 
-        return JsonDocuments(self, branch, prefix, where, sort, limit)
+        return JsonDocuments(self, branch, prefix, where, sort, limit, repo)
 
     def writer(self, branch: str) -> PostWriter:
         """Return a writer of many posts that does not wait for each: `with client.writer(branch) as writer: ...`."""

@@ -232,7 +232,7 @@ async def _states(events: "AsyncEventStream") -> "AsyncGenerator[JsonDocumentVie
 
 @dataclass(frozen=True, slots=True)
 class LiveResult:
-    """Result of a query, and what has changed since the one before it, by name."""
+    """Result of a query, and what has changed since the one before it: by name, of several branches by `key`."""
 
     documents: "list[FoundDocument]"
     added: list[str]
@@ -245,11 +245,23 @@ class _Query:
     """A query as the endpoint takes it, for both kinds of client."""
 
     def __init__(
-        self, branch: str, prefix: str, where: Mapping[str, object] | None, sort: Sequence[str], limit: int
+        self,
+        branch: str | Sequence[str] | None,
+        prefix: str,
+        where: Mapping[str, object] | None,
+        sort: Sequence[str],
+        limit: int,
+        repo: str,
     ) -> None:
-        self._branch = branch
+        self._is_of_one = isinstance(branch, str)
         self._limit = limit
+        if branch is not None and (not branch or repo):
+            raise RavelError(
+                "bad_request", "a query has branches or a repo", "`branch` None asks all of them"
+            )
+        of: dict[str, Any] = {"branches": ",".join(branch or ()), "repo": repo}
         self._arguments: dict[str, Any] = {
+            **({"branch": branch} if self._is_of_one else of),
             "prefix": prefix,
             "where": "" if where is None else encode(where).decode(),
             "sort": sort if isinstance(sort, str) else ",".join(sort),
@@ -268,11 +280,11 @@ class _Result:
         before, found = self._documents, event.data
         news: list[FoundDocument]
         if event.name == "result":
-            news, order = found["documents"], [one["name"] for one in found["documents"]]
+            news, order = found["documents"], [_key_of(one) for one in found["documents"]]
             moved: list[str] = []
         else:
             news, order, moved = [*found["added"], *found["changed"]], found["order"], found["moved"]
-        known = before | {one["name"]: one for one in news}
+        known = before | {_key_of(one): one for one in news}
         self._documents = {name: known[name] for name in order}
         return LiveResult(
             list(self._documents.values()),
@@ -283,11 +295,15 @@ class _Result:
         )
 
 
-class JsonDocuments(_Query):
-    """JSON documents of a branch that a query finds: `for found in client.documents("main", "card/"): ...`."""
+def _key_of(document: "FoundDocument") -> str:
+    return document.get("key", document["name"])
 
-    def __init__(self, client: "DocumentsCalls", branch: str, *query: Any) -> None:  # noqa: ANN401  # as _Query
-        super().__init__(branch, *query)
+
+class JsonDocuments(_Query):
+    """JSON documents that a query finds: `for found in client.documents("main", "card/"): ...`."""
+
+    def __init__(self, client: "DocumentsCalls", *query: Any) -> None:  # noqa: ANN401  # as _Query
+        super().__init__(*query)
         self._client = client
 
     def __iter__(self) -> "Iterator[FoundDocument]":
@@ -295,7 +311,10 @@ class JsonDocuments(_Query):
         left, cursor = self._limit, ""
         while left:
             arguments = {**self._arguments, "limit": min(left, _WINDOW_MAX), "cursor": cursor}
-            window = self._client.follow_json_documents(self._branch, **arguments)
+            find = (
+                self._client.follow_json_documents if self._is_of_one else self._client.follow_json_anywhere
+            )
+            window = find(**arguments)
             yield from window["documents"]
             left, cursor = left - len(window["documents"]), window["cursor"] or ""
             if not cursor:
@@ -304,16 +323,17 @@ class JsonDocuments(_Query):
     def live(self) -> Iterator[LiveResult]:
         """Yield the result now, and whenever it has changed: for ever, also where the stream is cut."""
         result = _Result()
-        with self._client.watch_json_documents(self._branch, **self._arguments) as events:
+        watch = self._client.watch_json_documents if self._is_of_one else self._client.watch_json_anywhere
+        with watch(**self._arguments) as events:
             for event in events:
                 yield result.hear(event)
 
 
 class AsyncJsonDocuments(_Query):
-    """JSON documents of a branch that a query finds, to await."""
+    """JSON documents that a query finds, to await."""
 
-    def __init__(self, client: "AsyncAllCalls", branch: str, *query: Any) -> None:  # noqa: ANN401  # as _Query
-        super().__init__(branch, *query)
+    def __init__(self, client: "AsyncAllCalls", *query: Any) -> None:  # noqa: ANN401  # as _Query
+        super().__init__(*query)
         self._client = client
 
     async def read(self) -> "list[FoundDocument]":
@@ -323,7 +343,10 @@ class AsyncJsonDocuments(_Query):
         while cursor is not None and len(found) < self._limit:
             limit = min(self._limit - len(found), _WINDOW_MAX)
             arguments = {**self._arguments, "limit": limit, "cursor": cursor}
-            window = await self._client.follow_json_documents(self._branch, **arguments)
+            find = (
+                self._client.follow_json_documents if self._is_of_one else self._client.follow_json_anywhere
+            )
+            window = await find(**arguments)
             found += window["documents"]
             cursor = window["cursor"]
         return found
@@ -331,8 +354,8 @@ class AsyncJsonDocuments(_Query):
     @asynccontextmanager
     async def live(self) -> AsyncIterator[AsyncIterator[LiveResult]]:
         """Follow the result: `async with client.documents("main").live() as results: async for result in results: ...`."""
-        watched = self._client.watch_json_documents(self._branch, **self._arguments)
-        async with watched as events, aclosing(_results(events)) as results:
+        watch = self._client.watch_json_documents if self._is_of_one else self._client.watch_json_anywhere
+        async with watch(**self._arguments) as events, aclosing(_results(events)) as results:
             yield results
 
 

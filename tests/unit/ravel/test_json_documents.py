@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from protocol.formats.document_kinds import DICT_VALUE_SIZE_MAX
+from protocol.formats.text import id_text
 from ravel import AsyncClient, JsonEdits, RavelError, connect, connect_async
 from ravel.json_documents import SchemaFault, find_faults
 from tests.support.machine import fail_after
@@ -114,6 +115,44 @@ async def test_documents_are_found_and_followed_by_their_fields(tmp_path: Path) 
                 second = await anext(results)
                 assert (second.added, second.changed, second.removed) == (["card/b"], [], [])
                 assert [found["name"] for found in second.documents] == ["card/a", "card/b", "card/c"]
+
+
+async def test_documents_of_several_branches_are_found_and_followed_as_one_result(tmp_path: Path) -> None:
+    async with served(tmp_path) as one, _client(one) as client:
+        repo, main = one.node.create_repo()
+        other, ingested = one.node.author.founding.create_branch(repo, "other")
+        one.node.hub.announce(ingested)
+        for branch, name in (("main", "b"), ("main", "a"), ("other", "a")):
+            await client.document(branch, f"card/{name}").write(JsonEdits().put("status", "open"))
+        main_key, other_key = (id_text(branch.branch_id) for branch in (main, other))
+        equals = sorted((f"{main_key}/card/a", f"{other_key}/card/a"))
+        query = client.documents(["main", "other"], "card/", {"status": "open"})
+        assert [found["key"] for found in await query.read()] == [*equals, f"{main_key}/card/b"]
+        assert len(await client.documents(repo="repo", limit=2).read()) == 2
+
+        def read() -> list[str]:
+            with connect(url=str(one.client.base_url), token=TOKEN) as waiting:
+                first = next(waiting.documents(None, "card/").live())
+                assert [found["key"] for found in first.documents] == [*equals, f"{main_key}/card/b"]
+                return [found["branch"] for found in waiting.documents(["other"])]
+
+        assert await trio.to_thread.run_sync(read) == [other_key]
+        for branches, of in (([], ""), ("main", "repo"), (["main"], "repo")):
+            with pytest.raises(RavelError, match="branches or a repo"):
+                client.documents(branches, repo=of)
+        with fail_after(20):
+            async with query.live() as results:
+                assert (await anext(results)).added == [*equals, f"{main_key}/card/b"]
+                await client.document("other", "card/a").write(JsonEdits().put("status", "done"))
+                second = await anext(results)
+                assert (second.added, second.changed, second.removed) == ([], [], [f"{other_key}/card/a"])
+                await client.document("main", "card/a").write(JsonEdits().put("votes", 1))
+                third = await anext(results)
+                assert third.changed == [f"{main_key}/card/a"]
+                assert [found["value"] for found in third.documents] == [
+                    {"status": "open", "votes": 1},
+                    {"status": "open"},
+                ]
 
 
 async def test_a_write_that_would_not_keep_to_the_schema_is_refused_and_what_others_wrote_is_shown(

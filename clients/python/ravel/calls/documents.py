@@ -118,7 +118,7 @@ FOLLOW_JSON_DOCUMENTS: Final[Operation[FoundDocuments]] = Operation(
     "document_queries.FoundDocuments",
     defaults={"prefix": "", "where": "", "sort": "", "cursor": "", "limit": 100},
 )
-FIND_JSON_DOCUMENTS: Final[Operation[FoundAnywhere]] = Operation(
+FOLLOW_JSON_ANYWHERE: Final[Operation[FoundAnywhere]] = Operation(
     "GET",
     "/json/documents",
     "document_queries.FoundAnywhere",
@@ -355,7 +355,7 @@ class DocumentsCalls(SyncCaller):
             reconnect=reconnect,
         )
 
-    def find_json_documents(
+    def follow_json_anywhere(
         self,
         *,
         branches: str = "",
@@ -366,12 +366,13 @@ class DocumentsCalls(SyncCaller):
         cursor: str = "",
         limit: int = 100,
     ) -> FoundAnywhere:
-        """Find JSON documents of several branches by name and fields, in one order.
+        """Find JSON documents of several branches by name and fields, in one order, or follow what a query finds.
 
-        At most 64 branches, each of which is asked as `follow_json_documents` would be for the first `limit`.
+        At most 64 branches, each of which is asked as `follow_json_documents` would be for the first `limit`. A
+        stream takes in branches that come, where none are named.
         """
         return self._call(
-            FIND_JSON_DOCUMENTS,
+            FOLLOW_JSON_ANYWHERE,
             {
                 "branches": branches,
                 "repo": repo,
@@ -381,6 +382,34 @@ class DocumentsCalls(SyncCaller):
                 "cursor": cursor,
                 "limit": limit,
             },
+        )
+
+    def watch_json_anywhere(
+        self,
+        *,
+        branches: str = "",
+        repo: str = "",
+        prefix: str = "",
+        where: str = "",
+        sort: str = "",
+        limit: int = 100,
+        reconnect: bool = True,
+    ) -> EventStream:
+        """Follow events as they come: `result`, `changes`, `closing`.
+
+        With `reconnect`, a stream that is cut goes on where it was.
+        """
+        return self._watch(
+            FOLLOW_JSON_ANYWHERE,
+            {
+                "branches": branches,
+                "repo": repo,
+                "prefix": prefix,
+                "where": where,
+                "sort": sort,
+                "limit": limit,
+            },
+            reconnect=reconnect,
         )
 
     def declare_json_index(self, branch: str, fields: Sequence[str], *, prefix: str = "") -> JsonIndex:

@@ -1,6 +1,6 @@
 """Types of answers: document queries."""
 
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from ravel.types.values import Count, Id, means
 
@@ -11,6 +11,11 @@ class FoundDocument(TypedDict):
     name: str
     value: Any
     conflict_count: Count
+    repo: NotRequired[Annotated[Id, means("Where several branches were asked.")]]
+    branch: NotRequired[Annotated[Id, means("Where several were asked.")]]
+    key: NotRequired[
+        Annotated[str, means("BRANCH/NAME, by which changes name it where several branches were asked.")]
+    ]
 
 
 class FoundDocuments(TypedDict):
@@ -30,17 +35,10 @@ class FoundDocuments(TypedDict):
     ]
 
 
-class FoundInBranch(FoundDocument):
-    """A document that a query of several branches found."""
-
-    repo: Id
-    branch: Id
-
-
 class FoundAnywhere(TypedDict):
     """Documents of several branches that a query found, in its order; equals stand by the ids of their branches."""
 
-    documents: list[FoundInBranch]
+    documents: list[FoundDocument]
     unreadable: Annotated[Count, means("Documents that were looked at and cannot be read now.")]
     cursor: Annotated[str | None, means("Go on from here. Null: that is all.")]
 
@@ -61,7 +59,7 @@ class ResultEvent(TypedDict):
 
 
 class ResultChangeEvent(TypedDict):
-    """Change of the result since the event before this one."""
+    """Change of the result since the event before this one. Documents of several branches are named by their keys."""
 
     added: list[FoundDocument]
     changed: Annotated[list[FoundDocument], means("Documents that have another value.")]

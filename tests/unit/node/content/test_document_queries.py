@@ -12,17 +12,19 @@ import trio
 from trio.testing import MockClock
 
 from node.api.live_json import LiveJson, QuerySource, find_changes
+from node.api.targets import Targets
 from node.authoring.drafting import Draft
-from node.content import branch_queries, document_queries, document_state
+from node.content import document_queries, document_state
+from node.content.branch_queries import BranchQueries
 from node.content.document_indexes import DocumentIndexes
 from node.content.document_list import ListedDocuments
 from node.content.document_queries import DocumentQueries
+from node.content.document_windows import Found
 from node.content.documents import REMOVED, Documents
 from node.content.json_documents import JsonDocuments
 from node.contract.json_documents import JsonChange
 from node.runtime.errors import ServiceError
 from protocol.formats.document_kinds import JSON, SET
-from protocol.formats.text import id_text
 from protocol.ids import BlockId, ObjectId
 from ravel.types.document_queries import FoundDocument, ResultChangeEvent
 from storage.commits.absent_bodies import Erasure, erase_bodies
@@ -264,7 +266,9 @@ async def _changes(source: QuerySource) -> dict[str, list[str]]:
 async def test_a_follower_is_told_what_is_added_changed_moved_and_removed(
     alice: Node, autojump_clock: MockClock
 ) -> None:
-    live = LiveJson(alice.hub, _documents(alice), _queries(alice), alice.branch)
+    targets, queries = Targets(alice.replica, alice.author.user), _queries(alice)
+    documents = Documents(alice.hub, alice.author, alice.branch)
+    live = LiveJson(alice.hub, _documents(alice), queries, BranchQueries(documents, queries), targets)
     with fail_after(60):
         await _cards(alice)
         source = live.follow_query("main", "card/", '{"status":"open"}', "votes", 10, "")
@@ -291,19 +295,20 @@ async def test_a_follower_is_told_what_is_added_changed_moved_and_removed(
 def test_changes_of_a_result_make_the_new_one_of_the_old_one_with_few_moves() -> None:
     random = Random(1)
 
-    def result(numbers: list[int]) -> list[FoundDocument]:
-        return [
+    def result(numbers: list[int]) -> list[Found]:
+        documents: list[FoundDocument] = [
             {"name": str(number), "value": random.randrange(2), "conflict_count": 0} for number in numbers
         ]
+        return [Found.of(b"", one, json.dumps(one).encode()) for one in documents]
 
     for _ in range(300):
         before, after = (result(random.sample(range(8), random.randint(0, 8))) for _ in range(2))
         found = find_changes(before, after)
-        values = {one["name"]: one for one in before if one["name"] not in found["removed"]}
+        values = {one.key: one.document for one in before if one.key not in found["removed"]}
         values |= {one["name"]: one for one in (*found["added"], *found["changed"])}
-        assert [values[name] for name in found["order"]] == after
+        assert [values[name] for name in found["order"]] == [one.document for one in after]
         assert values.keys() == set(found["order"])
-        kept = [one["name"] for one in before if one["name"] in values and one["name"] not in found["moved"]]
+        kept = [one.key for one in before if one.key in values and one.key not in found["moved"]]
         assert kept == [name for name in found["order"] if name in kept]
     moved = find_changes(result([1, 2, 3, 4, 5]), result([2, 3, 4, 5, 1]))["moved"]
     assert moved == ["1"]
@@ -340,54 +345,3 @@ async def test_removals_that_cannot_be_read_hide_nothing_and_stop_nobody(alice: 
     assert await _find(alice) == ["a", "b", "c", "ä"]
     assert len((await listed.list_all("main", "json", "", 0, 10))["documents"]) == 5
     await _put(alice, "card/d", status="open")
-
-
-async def test_documents_of_several_branches_are_found_in_one_order_page_after_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with served(tmp_path) as app:
-        node = app.node
-        repo, main = node.create_repo()
-        other, ingested = node.author.founding.create_branch(repo, "other")
-        node.hub.announce(ingested)
-        documents = Documents(node.hub, node.author, node.branch)
-        for branch, name, votes in (
-            *(("main", "b", 1), ("main", "c", 2), ("other", "a", 2)),
-            *(("other", "b", 1), ("other", "d", 0)),
-        ):
-            change = JsonChange("put", ["votes"], value=votes)
-            await JsonDocuments(documents).edit(branch, name, [change], preview=False)
-        names = {id_text(main.branch_id): "main", id_text(other.branch_id): "other"}
-        first, second = sorted(names.values(), key=lambda name: id_text(node.branch(name).branch_id))
-
-        async def find(**query: str | int) -> list[str]:
-            found: list[str] = []
-            cursor = ""
-            while True:
-                answer = await app.client.get(
-                    "/api/v1/json/documents", headers=AUTH, params={**query, "cursor": cursor}
-                )
-                data = answer.json()
-                found += [f"{names[one['branch']]} {one['name']}" for one in data["documents"]]
-                if data["cursor"] is None:
-                    return found
-                cursor = data["cursor"]
-
-        by_name = ["other a", f"{first} b", f"{second} b", "main c", "other d"]
-        by_votes = ["other d", f"{first} b", f"{second} b", "other a", "main c"]
-        for limit in (1, 2, 3, 100):
-            assert await find(limit=limit) == by_name
-            assert await find(limit=limit, sort="votes", branches="main,other") == by_votes
-        assert await find(branches="other", where='{"votes":2}') == ["other a"]
-        await app.client.post(
-            f"/api/v1/branches/{id_text(other.branch_id)}/json/indexes",
-            headers=AUTH,
-            json={"fields": ["votes"]},
-        )
-        for limit in (1, 2, 100):
-            assert await find(limit=limit, sort="votes", repo="repo") == by_votes, "one of them by an index"
-        refused = await app.client.get("/api/v1/json/documents", headers=AUTH, params={"cursor": "x"})
-        assert refused.json()["error"]["code"] == "bad_request"
-        monkeypatch.setattr(branch_queries, "QUERY_BRANCHES_MAX", 1)
-        refused = await app.client.get("/api/v1/json/documents", headers=AUTH)
-        assert refused.json()["error"]["code"] == "too_large"

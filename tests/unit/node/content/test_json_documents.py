@@ -12,9 +12,11 @@ from sqlalchemy import Connection
 from trio.testing import MockClock
 
 from node.api.live_json import LiveJson
+from node.api.targets import Targets
 from node.authoring.drafting import Draft
 from node.care.fsck import check_store
 from node.content import document_state, documents, json_documents
+from node.content.branch_queries import BranchQueries
 from node.content.document_indexes import DocumentIndexes
 from node.content.document_operations import DocumentOperationReader, OpenedBody
 from node.content.document_queries import DocumentQueries
@@ -341,12 +343,9 @@ async def test_a_follower_gets_the_newest_document_and_goes_on_where_it_was_cut(
 ) -> None:
     alice = nodes[0]
     documents = Documents(alice.hub, alice.author, alice.branch)
-    live = LiveJson(
-        alice.hub,
-        _documents(alice),
-        DocumentQueries(documents, DocumentIndexes(alice.hub, documents, alice.branch)),
-        alice.branch,
-    )
+    queries = DocumentQueries(documents, DocumentIndexes(alice.hub, documents, alice.branch))
+    targets = Targets(alice.replica, alice.author.user)
+    live = LiveJson(alice.hub, _documents(alice), queries, BranchQueries(documents, queries), targets)
     with fail_after(30):
         alice.create_repo()
         source = live.follow("main", "board", "")
