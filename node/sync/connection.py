@@ -41,8 +41,6 @@ from protocol.limits.peers import (
     FRAME_SECONDS,
     FRUITLESS_SLOWED_SECONDS,
     IDLE_TIMEOUT_SECONDS,
-    KEEP_ALIVE_SECONDS,
-    KEEP_ALIVES_AT_ONCE_MAX,
     MESSAGES_AT_ONCE_MAX,
     MESSAGES_PER_SECOND_MAX,
     STRANGERS_SLOWED_SECONDS,
@@ -67,10 +65,12 @@ from protocol.session.messages import (
     Message,
     Publications,
     Receipt,
+    Reconcile,
     Relay,
     Seen,
     Summary,
     UnknownMessage,
+    Window,
     decode_message,
 )
 from protocol.session.outputs import (
@@ -101,6 +101,8 @@ log = structlog.get_logger()
 
 _TOPICS_AT_ONCE: Final = 64
 """Topics that are announced, or taken from one announcement, before others have their turn: 1 to 2 ms."""
+_USEFUL: Final = (Receipt, Publications, Blocks, Reconcile, Summary, Window)
+"""Messages that others wait behind on a slow line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,8 +325,10 @@ class Connection(Conversation):
             if isinstance(message, Goodbye):
                 self.goodbye = message.reason
                 log.info("goodbye", peer=id_text(self.peer), reason=message.reason)
+            if isinstance(message, _USEFUL):
+                self.questions.progressed = trio.current_time()
             if isinstance(message, Receipt | Publications | Blocks):
-                self.progress_at, self.questions.progressed = self.heard_at, trio.current_time()
+                self.progress_at = self.heard_at
             joined_count = self.session.joined_count
             if isinstance(message, Announce) and len(message.topics) > _TOPICS_AT_ONCE:
                 for topics in chunks(message.topics, _TOPICS_AT_ONCE):
@@ -407,7 +411,9 @@ class Connection(Conversation):
         while True:
             await trio.sleep(IDLE_TIMEOUT_SECONDS / 3)
             self.say(KeepAlive())
-            self.happen(CheckDue())
+            is_read = self.reading.deadline < math.inf
+            is_useful = self.questions.progressed > trio.current_time() - IDLE_TIMEOUT_SECONDS / 3
+            self.happen(CheckDue(is_quiet=is_read and not is_useful))
             has_topic = any(progress.is_joined for progress in self.session.topics)
             if self.is_stranger and not has_topic and trio.current_time() - began >= STRANGER_IDLE_SECONDS:
                 self.part("no_common_topic")
@@ -517,7 +523,6 @@ class MessageRates:
     """Rates at which messages of one peer are taken. The smallest cost the sender nothing, and this node its time."""
 
     def __init__(self) -> None:
-        self._keep_alives = TokenBucket(KEEP_ALIVES_AT_ONCE_MAX, 1 / KEEP_ALIVE_SECONDS)
         self._unknown = TokenBucket(UNKNOWN_MESSAGES_AT_ONCE_MAX, UNKNOWN_MESSAGES_PER_SECOND_MAX)
         self._messages = TokenBucket(MESSAGES_AT_ONCE_MAX, MESSAGES_PER_SECOND_MAX)
         self._announced = TokenBucket(ANNOUNCED_AT_ONCE_MAX, TOPIC_COUNT_MAX / FIRST_TURNS_SECONDS)
@@ -538,8 +543,6 @@ class MessageRates:
         """
         if message is None and not self._unknown.try_acquire(now):
             return "too_many_unknown_messages"
-        if isinstance(message, KeepAlive) and not self._keep_alives.try_acquire(now):
-            return "too_many_keep_alives"
         if isinstance(message, Announce) and not (
             is_met or self._announced.try_acquire(now, len(message.topics))
         ):

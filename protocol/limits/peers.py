@@ -36,8 +36,8 @@ TURNS_SECONDS: Final = 1.0
 """Seconds after which topics that differed are looked at again, while others wait for their room: else after 30."""
 FIRST_TURNS_SECONDS: Final = 5.0
 """Seconds between turns for a peer that has joined none. It hears TOPIC_COUNT_MAX in each, 98,304 before it is left."""
-ANNOUNCED_AT_ONCE_MAX: Final = 16 * TOPIC_COUNT_MAX
-"""Topics that it announces without a pause, 2 MB: a line that stalls for a minute delivers twelve turns together."""
+ANNOUNCED_AT_ONCE_MAX: Final = 24 * TOPIC_COUNT_MAX
+"""Topics that it announces without a pause, 3 MB: a line that stalls delivers together all that an honest peer announces."""
 TOPICS_HEARD_MAX: Final = 2 * TOPIC_COUNT_MAX
 """Topics not followed here that a peer has announced, the latest: 1 MB."""
 SUMMARY_HEAD_COUNT_MAX: Final = 256
@@ -150,6 +150,8 @@ RECONCILIATIONS_MAX: Final = 8
 RECONCILIATION_QUIET_CHECKS_MAX: Final = 6
 """Checks (30 seconds apart) without a frame from the peer after which a reconciliation has stalled: what it keeps here is
 much, and a peer needs a minute for its first symbols of millions of commits."""
+RECONCILIATION_CHECKS_MAX: Final = 90
+"""The same while other things of use come: 45 minutes, in which a line of 20 KB/s brings OUTGOING_SIZE_MAX."""
 RANGE_FRAME_SIZE_MAX: Final = 256 * KIB
 """Bytes of one frame of ranges; what does not fit is said in the next."""
 RANGE_FRAME_COUNT_MAX: Final = 512
@@ -183,9 +185,6 @@ topics are 30 MB, windows of 64 circuits 16 MB, and of wide ones 3 MB more."""
 FRAMES_WITHOUT_YIELD_MAX: Final = 32
 """Frames of one read after which other tasks get a turn: a millisecond, or a few where they are a circuit's. One read brings
 5,800 of the smallest."""
-KEEP_ALIVES_AT_ONCE_MAX: Final = 16
-"""Keep-alives taken without a pause; one more for each KEEP_ALIVE_SECONDS since. A stalled line delivers a few at once."""
-KEEP_ALIVE_SECONDS: Final = 5.0
 MESSAGES_AT_ONCE_MAX: Final = 4 * TOPIC_COUNT_MAX
 """Messages of all kinds taken without a pause; MESSAGES_PER_SECOND_MAX more for each second since. A peer that meets with
 TOPIC_COUNT_MAX topics says some of each."""

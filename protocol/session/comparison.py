@@ -27,6 +27,7 @@ from protocol.limits.peers import (
     LATER_ROUND_DOUBLINGS_MAX,
     LATER_ROUNDS_AT_ONCE_MAX,
     LATER_ROUNDS_PER_CHECK,
+    RECONCILIATION_CHECKS_MAX,
     RECONCILIATION_QUEUED_MAX,
     RECONCILIATION_QUIET_CHECKS_MAX,
     RECONCILIATIONS_MAX,
@@ -67,6 +68,7 @@ class Comparison:
         self._answering = 0
         self._asking = 0
         self._takeable = Allowance(LATER_ROUNDS_AT_ONCE_MAX, LATER_ROUNDS_PER_CHECK)
+        self._is_quiet = True  # the peer has sent nothing of use since the check before the last
         self.settling_count = 0
         """Joined topics in which something is still to be found out."""
 
@@ -115,13 +117,16 @@ class Comparison:
             compared = Compared.STEP_MORE if frames else Compared.STEP
         return [*self._run(progress, compared, event), *self._transfer.pump()]
 
-    def check(self, topics: Iterable[TopicProgress]) -> list[Output]:
+    def check(self, topics: Iterable[TopicProgress], *, is_quiet: bool) -> list[Output]:
         """Begin another round of what is in doubt, where nothing more is on its way. Part from who leaves one open.
+
+        A frame may stand behind much else on a slow line: while the peer is not quiet it has RECONCILIATION_CHECKS_MAX.
 
         Of topics that have had their first rounds, the one that waits longest has a later one, once none is under way: on a
         line that brings all late they would come together, and be too many.
         """
         self._takeable.check()
+        self._is_quiet = is_quiet
         checked: list[TopicProgress] = []  # of thousands of topics a few
         is_free = True
         for progress in topics:
@@ -211,19 +216,21 @@ class Comparison:
             case CompareAction.KEEP_FRAME, Reconcile():
                 if len(rounds.frames) == RECONCILIATION_QUEUED_MAX:
                     raise PeerFault("too_many_frames")
-                rounds.quiet_checks = 0
+                rounds.quiet_checks = rounds.open_checks = 0
                 rounds.frames.append(HandleFrame(progress.topic, brought.kind, brought.frame))
             case CompareAction.HANDLE_FRAME, _:
                 return [rounds.frames[0]]
             case CompareAction.SAY_FRAMES, Reconciled():
-                rounds.quiet_checks = 0  # it is the peer's turn from now on
+                rounds.quiet_checks = rounds.open_checks = 0  # it is the peer's turn from now on
                 self._transfer.queue(progress, brought.nums)
                 return [Send(Reconcile(progress.blind, kind, frame)) for kind, frame in brought.frames]
             case CompareAction.DROP_FRAMES, _:
                 rounds.frames.clear()
             case CompareAction.COUNT_CHECK, _:
-                rounds.quiet_checks += 1
-                if rounds.quiet_checks > RECONCILIATION_QUIET_CHECKS_MAX:
+                rounds.quiet_checks = rounds.quiet_checks + 1 if self._is_quiet else 0
+                rounds.open_checks += 1
+                is_over = rounds.open_checks > RECONCILIATION_CHECKS_MAX
+                if is_over or rounds.quiet_checks > RECONCILIATION_QUIET_CHECKS_MAX:
                     raise PeerFault("reconciliation_stalled")
             case _:
                 raise AssertionError(f"{action.name} is not done about {brought}")

@@ -323,7 +323,12 @@ class AccountSettled:
 
 @dataclass(frozen=True, slots=True)
 class CheckDue:
-    """Tick: time to look whether topics that differed are equal now."""
+    """Tick: time to look whether topics that differed are equal now.
+
+    `is_quiet`: since the tick before, the peer was read from and sent nothing of use.
+    """
+
+    is_quiet: bool = True
 
 
 @dataclass(frozen=True, slots=True)

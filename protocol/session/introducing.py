@@ -104,20 +104,15 @@ class Introducing:
         return [Send(Introduce(progress.blind, fresh))]
 
     def handle_introduce(self, progress: TopicProgress, message: Introduce) -> list[Output]:
-        """Take peers that the peer introduces. Raises PeerFault where it may not.
+        """Take peers that the peer introduces, or pass over them: on a slow line many come together.
 
-        It may on topics that have no turn here: which are the first to be joined is not the same on both sides.
+        It may introduce on topics that have no turn here: which are the first to be joined is not the same on both sides.
+        Raises PeerFault where it may not.
         """
-        budget = self._budgets.get(progress.topic)
-        if budget is None and self._may_introduce(progress):
-            budget = self._others
-            if not budget.takeable.left:
-                return []
-        if budget is None:
+        if not self._may_introduce(progress):
             raise PeerFault("unasked_introduction")
-        if not budget.takeable.take():
-            raise PeerFault("too_many_introductions")
-        return [LearnPeers(progress.topic, message.peers)]
+        budget = self._budgets.get(progress.topic, self._others)
+        return [LearnPeers(progress.topic, message.peers)] if budget.takeable.take() else []
 
 
 def _unique(peers: Sequence[PeerAddress], told: Container[PeerAddress]) -> tuple[PeerAddress, ...]:

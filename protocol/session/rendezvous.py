@@ -38,6 +38,9 @@ class Rendezvous:
         self._own: dict[TopicKey, Allowance] = {}  # by topic of this side: nodes that it may be told
         self._peers: dict[TopicKey, Allowance] = {}  # by topic of the peer: nodes that it may be told
         self._waiting: deque[TopicProgress] = deque()  # of this side, on which it has not asked yet
+        self._heard: dict[
+            TopicKey, None
+        ] = {}  # of the peer, whose questions wait: on a slow line many come together
         self._askable = Allowance(MEETINGS_AT_ONCE_MAX, MEETINGS_PER_CHECK)
         self._takeable = Allowance(
             _ASKED_AT_ONCE_SHARE * MEETINGS_AT_ONCE_MAX, _TAKEN_SHARE * MEETINGS_PER_CHECK
@@ -57,7 +60,7 @@ class Rendezvous:
         """Allow some more, and ask on topics that wait: called at each keep-alive."""
         for allowance in (self._askable, self._takeable, *self._own.values(), *self._peers.values()):
             allowance.check()
-        return self._ask_waiting()
+        return [*self._ask_waiting(), *self._answer_waiting()]
 
     def _ask_waiting(self) -> list[Output]:
         count = min(self._askable.left, len(self._waiting))
@@ -82,16 +85,22 @@ class Rendezvous:
             raise PeerFault("no_circuits")
         if topic in self._peers:
             return []
-        if not self._takeable.take():
-            raise PeerFault("too_many_meetings")
-        self._peers[topic] = Allowance(NODES_OF_MEETING_MAX, NODES_OF_MEETING_PER_CHECK)
-        return [RendezvousAsked(topic)]
+        self._heard[topic] = None
+        return self._answer_waiting()
+
+    def _answer_waiting(self) -> list[Output]:
+        """Answer questions of the peer in their order, as many as may be now. Each is of a joined topic."""
+        answered: list[Output] = []
+        while self._heard and self._takeable.take():
+            topic = next(iter(self._heard))
+            del self._heard[topic]
+            self._peers[topic] = Allowance(NODES_OF_MEETING_MAX, NODES_OF_MEETING_PER_CHECK)
+            answered.append(RendezvousAsked(topic))
+        return answered
 
     def handle_nodes(self, progress: TopicProgress, message: Nodes) -> list[Output]:
-        """Take nodes that the peer names. Raises PeerFault for more than were asked for."""
+        """Take nodes that the peer names, or pass over them where it names more than it may. Raises PeerFault."""
         allowance = self._own.get(progress.topic)
         if allowance is None:
             raise PeerFault("unasked_nodes")
-        if not allowance.take(len(message.nodes)):
-            raise PeerFault("too_many_nodes")
-        return [NodesLearned(progress.topic, message.nodes)]
+        return [NodesLearned(progress.topic, message.nodes)] if allowance.take(len(message.nodes)) else []

@@ -292,11 +292,11 @@ class Session:
                 outputs += self.handle_refused(progress, said)
         return outputs
 
-    def check(self, _: events.CheckDue) -> list[Output]:
+    def check(self, event: events.CheckDue) -> list[Output]:
         """Look whether topics that differed are equal now, and for peers to introduce; allow more questions."""
         self.windows.check()
         said = [*self.introducing.check(), *self.wanting.check(), *self.rendezvous.check()]
-        return [*self.comparison.check(self.topics), *said]
+        return [*self.comparison.check(self.topics, is_quiet=event.is_quiet), *said]
 
     # --- messages that are about no one topic ---
 
@@ -516,7 +516,6 @@ MESSAGES: Final[Mapping[type[messages.Message], MessageRow]] = dict(
             "note where peers can be dialed",
             lambda s, topic, m: s.introducing.handle_introduce(topic, m),
             "unasked_introduction",
-            "too_many_introductions",
         ),
         _joined(
             messages.Meet,
@@ -525,14 +524,12 @@ MESSAGES: Final[Mapping[type[messages.Message], MessageRow]] = dict(
                 topic.topic, is_agreed=s.is_relay and s.circuits.are_agreed
             ),
             "no_circuits",
-            "too_many_meetings",
         ),
         _joined(
             messages.Nodes,
             "note to which nodes circuits can be asked for",
             lambda s, topic, m: s.rendezvous.handle_nodes(topic, m),
             "unasked_nodes",
-            "too_many_nodes",
         ),
         _joined(messages.PresenceSaid, "show it, if true", lambda s, t, m: [PresenceSeen(t.topic, m.box)]),
     )

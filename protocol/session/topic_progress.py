@@ -74,7 +74,8 @@ class Rounds:
     peer: Summary | None = None  # the last one, of this round or the one before
     kept: Summary | None = None  # of the next round, which the peer began meanwhile
     frames: list[HandleFrame] = field(default_factory=list)  # the first is being worked on
-    quiet_checks: int = 0  # without a frame from the peer, while it is its turn
+    open_checks: int = 0  # without a frame from the peer, while it is its turn
+    quiet_checks: int = 0  # of these, the last in a row at which nothing else of use had come either
     checks: int = 0  # of what is looked at by the time, since the round began
 
 

@@ -13,7 +13,7 @@ from typing import Final
 from tests.hostile.peer import Attacker
 
 Script = Callable[[Attacker], Awaitable[None]]
-OVER_BUDGET: Final = frozenset({"too_many_keep_alives", "too_many_messages"})
+OVER_BUDGET: Final = frozenset({"too_many_messages"})
 """Reasons with which any attack may be ended: the peer has used more than its share."""
 
 

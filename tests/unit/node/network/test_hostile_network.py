@@ -21,7 +21,12 @@ from protocol.crypto.hashing import block_id
 from protocol.formats.content import Post
 from protocol.ids import Digest, ShortId
 from protocol.limits.formats import TIMESTAMP_MAX_MS
-from protocol.limits.peers import BATCHES_OF_TOPIC_MAX, SEND_TIMEOUT_SECONDS, SUMMARY_HEAD_COUNT_MAX
+from protocol.limits.peers import (
+    BATCHES_OF_TOPIC_MAX,
+    IDLE_TIMEOUT_SECONDS,
+    SEND_TIMEOUT_SECONDS,
+    SUMMARY_HEAD_COUNT_MAX,
+)
 from protocol.session.machines.comparing import Comparing
 from protocol.session.messages import Fetch, Goodbye, KeepAlive, Publications, Receipt, Reconcile
 from protocol.session.reconciliation.reconciler import FrameKind
@@ -230,18 +235,10 @@ async def test_clocks_that_are_wrong_by_ages_change_no_order(
                 assert len(node.heads(node.branch())) == 1, "each stands on what its author had seen"
 
 
-@pytest.mark.parametrize(
-    "bound, reason",
-    [("KEEP_ALIVES_AT_ONCE_MAX", "too_many_keep_alives"), ("MESSAGES_AT_ONCE_MAX", "too_many_messages")],
-)
 async def test_a_flood_of_tiny_messages_ends_the_connection(
-    tmp_path: Path,
-    autojump_clock: MockClock,
-    monkeypatch: pytest.MonkeyPatch,
-    bound: str,
-    reason: str,
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"node.sync.connection.{bound}", 8)
+    monkeypatch.setattr("node.sync.connection.MESSAGES_AT_ONCE_MAX", 8)
     monkeypatch.setattr("node.sync.connection.MESSAGES_PER_SECOND_MAX", 1)
     with open_nodes(tmp_path, "alice") as (alice,):
         async with met(alice) as stranger:
@@ -251,5 +248,16 @@ async def test_a_flood_of_tiny_messages_ends_the_connection(
             await trio.sleep(0.01)
             assert stranger.ended is None
             await stranger.say(*[KeepAlive()] * 9)
-            assert await stranger.hear(Goodbye) == Goodbye(reason)
-    assert stranger.ended == Ended(reason)
+            assert await stranger.hear(Goodbye) == Goodbye("too_many_messages")
+    assert stranger.ended == Ended("too_many_messages")
+
+
+async def test_all_signs_of_life_of_an_hour_may_come_together(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """They wait behind what is sent on a slow line, or before a node that has no room for more."""
+    with open_nodes(tmp_path, "alice") as (alice,):
+        async with met(alice) as stranger:
+            await stranger.say(*[KeepAlive()] * int(3600 / (IDLE_TIMEOUT_SECONDS / 3)))
+            await trio.sleep(0.01)
+            assert stranger.ended is None

@@ -15,6 +15,7 @@ from protocol.limits.peers import (
     BATCHES_IN_FLIGHT_MAX,
     BATCHES_OF_TOPIC_MAX,
     FETCHED_COUNT_MAX,
+    RECONCILIATION_CHECKS_MAX,
     RECONCILIATION_QUEUED_MAX,
     RECONCILIATION_QUIET_CHECKS_MAX,
     RECONCILIATIONS_MAX,
@@ -724,8 +725,9 @@ def test_the_next_round_waits_for_the_plan_of_this_one() -> None:
     assert hasty.handle(later) == [Close("unasked_summary")]
 
 
+@pytest.mark.parametrize("is_busy", [False, True])
 @pytest.mark.parametrize("state", [Comparing.OPENING, Comparing.ASKING])
-def test_a_reconciliation_that_the_peer_leaves_open_ends_the_session(state: Comparing) -> None:
+def test_a_reconciliation_that_the_peer_leaves_open_ends_the_session(state: Comparing, is_busy: bool) -> None:
     smaller, larger = (7, b"a" * 32), (8, b"b" * 32)
     own, theirs = (smaller, larger) if state is Comparing.ASKING else (larger, smaller)
     session = _summarised(own, theirs)
@@ -736,8 +738,17 @@ def test_a_reconciliation_that_the_peer_leaves_open_ends_the_session(state: Comp
             assert session.handle(CheckDue()) == [], "this node is at work on its frame"
     assert session.topics[0].comparing is state
     session.handle(Reconciled(MAIN, ((1, b"more"),), array("q")))
-    for _ in range(RECONCILIATION_QUIET_CHECKS_MAX):
-        assert session.handle(CheckDue()) == []
+    if is_busy:
+        for _ in range(RECONCILIATION_CHECKS_MAX):
+            assert session.handle(CheckDue(is_quiet=False)) == [], (
+                "it may stand behind other things on a slow line"
+            )
+        assert session.handle(CheckDue(is_quiet=False)) == [Close("reconciliation_stalled")]
+        return
+    for _ in range(2):
+        assert session.handle(CheckDue(is_quiet=False)) == []
+        for _ in range(RECONCILIATION_QUIET_CHECKS_MAX):
+            assert session.handle(CheckDue()) == []
     assert session.handle(CheckDue()) == [Close("reconciliation_stalled")]
 
 
