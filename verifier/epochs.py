@@ -66,8 +66,8 @@ class Epochs:
         self._opens: list[list[tuple[Operation, int]]] = []
         """By epoch: what is published in it and opens others, and which."""
         self._reach = EpochReach()
-        self._anchors: dict[CommitId, CommitId] = {}
-        """By operation: the last on its chain of single acks, itself included, that starts or opens epochs, or merges."""
+        self._anchors: list[CommitId] = []
+        """By number of an operation: the last on its chain of single acks that starts or opens epochs, or merges."""
         self._within: dict[CommitId, int] = {}
         """By anchor: the epochs that were started in its past, its own included."""
         self._opened: OrderedDict[tuple[CommitId, int], int] = OrderedDict()
@@ -90,10 +90,7 @@ class Epochs:
         """Take up an operation that was added to `Operations`. Costs O(change), and O(epochs) where it opens some."""
         commit_id, body = operation.commit_id, operation.body
         author, published_in = self._operations.numbers.bit(operation.author), self._nums.get(operation.epoch)
-        here = 0
-        for anchor in {self._anchors[ack] for ack in acks}:  # a union: the order decides nothing
-            here |= self._within[anchor]
-        before = here
+        before = here = self._within_all(self._anchors_of(acks))
         if isinstance(body, RepoInit | EpochInit):
             self._operations.epoch_pasts.append(here)
             here |= 1 << self._start(operation, author)
@@ -103,9 +100,10 @@ class Epochs:
         elif isinstance(body, EpochOpen):
             self._open(self._nums[operation.epoch], operation, self._mask(one.epoch for one in body.epochs))
         if len(acks) == 1 and not isinstance(body, EpochInit | EpochOpen):
-            self._anchors[commit_id] = self._anchors[acks[0]]
+            self._anchors += self._anchors_of(acks)
         else:
-            self._anchors[commit_id], self._within[commit_id] = commit_id, here
+            self._anchors.append(commit_id)
+            self._within[commit_id] = here
         if published_in is not None:  # else it is the init of the repo
             self._note_holders(operation, author, published_in)
             if operation.start is not None:
@@ -114,6 +112,10 @@ class Epochs:
                 writers = operation.start.writers.bits & members
                 self._sure.seal(num, published_in, latest, members, writers, prekeys)
                 self._note_used(operation)
+
+    def _anchors_of(self, commits: Iterable[CommitId]) -> set[CommitId]:
+        operations = self._operations
+        return {self._anchors[operations[one].num] for one in commits}
 
     def _start(self, operation: Operation, author: int) -> int:
         start = operation.start
@@ -210,7 +212,7 @@ class Epochs:
         `given` are epochs that a new commit opens in it; the epoch may be one that this commit starts. Costs O(1) where that
         past is one of the latest asked about, else O(epochs, and what opens some).
         """
-        anchors = {self._anchors[head] for head in heads}
+        anchors = self._anchors_of(heads)
         here = self._within_all(anchors)
         opened = 0
         for num in bit_numbers(self._mask(one for one in (epoch, *given) if one in self._nums)):
@@ -220,11 +222,11 @@ class Epochs:
     def is_within(self, epoch: EpochId, heads: tuple[CommitId, ...]) -> bool:
         """Return True if an epoch was started in the past of these commits, them included (E5). Costs O(heads)."""
         num = self._nums.get(epoch)
-        return num is not None and bool(self._within_all({self._anchors[head] for head in heads}) >> num & 1)
+        return num is not None and bool(self._within_all(self._anchors_of(heads)) >> num & 1)
 
     def started_within(self, before: Resolution) -> list[Operation]:
         """Return what starts the epochs of a set, in the order of addition."""
-        anchors = {self._anchors[head] for head in before.heads}
+        anchors = self._anchors_of(before.heads)
         return [self._started(num) for num in bit_numbers(self._within_all(anchors))]
 
     def opened_within(self, before: Resolution) -> list[tuple[Operation, list[EpochId]]]:
@@ -232,7 +234,7 @@ class Epochs:
 
         Costs O(pairs of epochs).
         """
-        anchors = {self._anchors[head] for head in before.heads}
+        anchors = self._anchors_of(before.heads)
         found: list[tuple[Operation, list[EpochId]]] = []
         for num in bit_numbers(self._within_all(anchors)):
             opened = self._open_within(num, anchors, before.heads) & ~(1 << num)
@@ -273,7 +275,7 @@ class Epochs:
 
     def find_unopened(self, given: Iterable[EpochId], heads: tuple[CommitId, ...]) -> set[EpochId]:
         """Return the epochs in the past of some commits that none of the given ones opens there."""
-        anchors = {self._anchors[head] for head in heads}
+        anchors = self._anchors_of(heads)
         opened = 0
         for num in bit_numbers(self._mask(given)):
             opened |= self._open_within(num, anchors, heads)
@@ -294,7 +296,7 @@ class Epochs:
         num = self._nums.get(epoch)
         latest, before = heads, None
         while num is not None and latest and latest != before:
-            anchors = {self._anchors[one] for one in latest}
+            anchors = self._anchors_of(latest)
             unopened = self._within_all(anchors) & ~self._open_within(num, anchors, latest)
             latest, before = self._find_latest(latest, unopened, fits), latest
         return latest if latest and self.is_within(epoch, latest) else ()
@@ -307,7 +309,7 @@ class Epochs:
         ahead, seen = list(heads), set(heads)
         while ahead:
             one = ahead.pop()
-            if not self._within[self._anchors[one]] & unopened and fits(one):
+            if not self._within_all(self._anchors_of((one,))) & unopened and fits(one):
                 found.add(one)
                 continue
             fresh = [ack for ack in operations.previous(one) if ack not in seen]
@@ -383,7 +385,7 @@ class Epochs:
         operations, num = self._operations, self._nums[tip.started_epoch]
         if not (unknown := self.find_unknown_prekeys(tip)):
             return False
-        here = self._within_all({self._anchors[head] for head in before.heads})
+        here = self._within_all(self._anchors_of(before.heads))
         beside = [
             self._started(one) for one in bit_numbers(here & ~operations.epoch_pasts[num] & ~(1 << num))
         ]
@@ -464,7 +466,7 @@ class Epochs:
 
     def _who_opens(self, num: int, before: Resolution) -> list[int]:
         """Return the epochs of a set that open one of them, itself included."""
-        anchors = {self._anchors[head] for head in before.heads}
+        anchors = self._anchors_of(before.heads)
         here = self._within_all(anchors)
         return [
             other for other in bit_numbers(here) if self._open_within(other, anchors, before.heads) >> num & 1

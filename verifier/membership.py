@@ -168,7 +168,7 @@ class Membership:
         self._now = nothing
         self._touched: set[UserId] = set()  # users whose permissions may be others by what has come since
         self._epoch_count = 0  # of those in `_now`
-        self._settled_after: dict[CommitId, Settled] = {}
+        self._settled_after: list[Settled] = []  # by operation's number
         self._latest: tuple[tuple[CommitId, ...], Resolution] = ((), nothing)
         self._resolutions: OrderedDict[tuple[CommitId, ...], Resolution] = OrderedDict()
 
@@ -235,7 +235,7 @@ class Membership:
             return Resolution(operations, key, Settled())
         # A commit has its own past whole, so it takes nothing from it and is taken nothing by it.
         common = operations.last_common(key)
-        settled = self._settled_after[common.commit_id]
+        settled = self._settled_after[common.num]
         if len(key) > 1:
             return Resolution(operations, key, decide(operations, key, common, settled))
         before = self._resolutions.get(operations.acks_of(common))
@@ -435,7 +435,7 @@ class Membership:
         made = self.operations[added.operation.commit_id]
         # As the graph keeps them: each once, so that what is restored from a snapshot is kept alike.
         self.epochs.add(made, tuple(self.operations.previous(made.commit_id)))
-        self._settled_after[made.commit_id] = added.settled
+        self._settled_after.append(added.settled)
         self._touched.update(_find_touched(made))
         if isinstance(added.said, Offer):
             self.offers.add(made, added.said, self.operations)
@@ -463,11 +463,11 @@ class Membership:
         is_noted = (isinstance(body, Hide | MembersCheckpoint) and operation.needs == Permission.ADMIN) or (
             isinstance(body, DeviceBody) and is_signed(self._repo_id, operation)
         )
-        return Added(operation, self._settled_after[operation.commit_id], said or body, is_noted=is_noted)
+        return Added(operation, self._settled_after[operation.num], said or body, is_noted=is_noted)
 
     def settled_after(self, commit_id: CommitId) -> Settled:
         """Return how removals are settled of an operation and its past."""
-        return self._settled_after[commit_id]
+        return self._settled_after[self.operations[commit_id].num]
 
     def settle_restored(self, overruled: Mapping[CommitId, frozenset[Right]]) -> None:
         """Take over which removals are overruled among all that was restored, so that none of them is asked about again."""
