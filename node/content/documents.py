@@ -5,6 +5,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeVar
 
 from sqlalchemy import Connection
@@ -17,6 +18,7 @@ from node.content.document_operations import (
     deps_of,
     not_here,
 )
+from node.content.document_snapshots import snapshot
 from node.content.document_state import (
     NOTHING_SAID,
     DocumentState,
@@ -32,12 +34,12 @@ from node.sync.hub import Hub
 from protocol.formats.document_kinds import (
     DICT_VALUE_SIZE_MAX,
     DOCUMENT_KEY_SIZE_MAX,
+    JSON,
     REPLACED_COUNT_MAX,
     SET,
     SNAPSHOT_COMMIT_COUNT_MAX,
     ValuesEdit,
     ValuesKind,
-    ValuesSnapshot,
     is_document_key,
 )
 from protocol.formats.document_names import find_name_fault
@@ -47,10 +49,10 @@ from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX
 from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_VALUE_COUNT_MAX
 from ravel.types.document_values import DocumentSnapshot
 from storage.commits.commits import load_nums
+from storage.commits.document_counters import load_own_increments
 from storage.commits.document_positions import load_positions
 from storage.commits.document_reading import ChangedDocuments, load_changed, load_last_change, load_names
 from storage.commits.document_rows import Document
-from storage.engine.id_keys import chunks
 from storage.repos.repos import Branch
 from verifier.documents import (
     DocumentCommit,
@@ -58,11 +60,10 @@ from verifier.documents import (
     DocumentValue,
     ErasedValues,
     find_settled,
-    in_byte_order,
     pass_over_missing,
     reduce_values,
-    snapshot_values,
 )
+from verifier.json_documents import WHOLE_NUMBER_MAX, increment_text
 from verifier.json_registers import Registers
 
 T = TypeVar("T")
@@ -75,6 +76,8 @@ FILE_ADVICE: Final = "add it as a file (`add_file`, `ravel file add`), and put t
 """Next step of who puts a value that no commit holds."""
 _ROOM: Final = 1024
 """Bytes of a body that are not its operations and names: tags, lengths, and the origin that a merge adds."""
+_SUMMED_COUNT_MAX: Final = 64 * REPLACED_COUNT_MAX
+"""Increments that are summed up before one snapshot: so many commits that each replace as many as one can."""
 _REPLACED_SIZE: Final = 44
 """Bytes of a body for a commit that an operation replaces, rounded up."""
 
@@ -315,6 +318,10 @@ class Documents:
         key's conflicts alone are too long, `incomplete`.
         """
         target = self._find_branch(branch)
+        summed: list[WrittenCommit] = []
+        if kind == JSON:
+            sums = partial(self._draft_sums, branch=target, name=name)
+            summed = await write_commits(self._hub, self._author, target, sums)
 
         def plan(connection: Connection) -> list[Draft]:
             said = self._read(connection, target, kind, name)
@@ -327,8 +334,40 @@ class Documents:
         written = await write_commits(self._hub, self._author, target, plan)
         return {
             "branch": id_text(target.branch_id),
-            "commits": [id_text(one.commit_id) for one in written],
+            "commits": [id_text(one.commit_id) for one in (*summed, *written)],
         }
+
+    def _draft_sums(self, connection: Connection, branch: Branch, name: str) -> list[Draft]:
+        """Draft an increment in place of all that this user added, for counters of more than a snapshot restates.
+
+        Each user's own alone: two users who put the sum of the same ones would have it counted twice.
+        """
+        try:
+            document = self._refresh(connection, branch, JSON, name)
+        except ServiceError as error:
+            if error.code not in UNREADABLE:
+                raise
+            return []
+        if not isinstance(document, Document):
+            return []
+        own = load_own_increments(
+            connection,
+            document.num,
+            branch.num,
+            self._author.user,
+            SNAPSHOT_COMMIT_COUNT_MAX,
+            _SUMMED_COUNT_MAX,
+        )
+        sums = [
+            NewValue(
+                one.key, increment_text(one.added), tuple(DocumentValue(*of, "") for of in one.increments)
+            )
+            for one in own
+            if len(one.increments) > 1 and abs(one.added) <= WHOLE_NUMBER_MAX
+        ]
+        return [
+            _draft(JSON, name, group, document.depth) for group in group_values(sums, JSON.edit_count_max)
+        ]
 
     async def list_names(
         self, kind: ValuesKind, branch: str, prefix: str, after: str | None, limit: int
@@ -524,44 +563,3 @@ def _has_value(entry: DocumentEntry, value: str | None) -> bool:
     """Return True if the entry has just this value, or for None, if it is gone."""
     values = {operation.value for operation in entry.values}
     return values == (set() if value is None else {value})
-
-
-_SNAPSHOT_NAME_SIZE: Final = 48
-"""Bytes of a body for a commit's name and the beginnings of lists, rounded up; each operation is taken to begin one."""
-_SNAPSHOT_OVERHEAD: Final = 8192
-"""Bytes of a body for its range and what is not counted."""
-
-
-def snapshot(entries: Mapping[str, DocumentEntry], kind: ValuesKind) -> Iterator[ValuesSnapshot]:
-    """Snapshots of a document, their ranges one after another over all keys. Raises ServiceError `too_large`."""
-    firsts = _divide(entries, kind)
-    for first, end in zip(firsts, [*firsts[1:], None], strict=True):
-        operations = (
-            (name, dict(part))
-            for name, values in snapshot_values(entries, first, end).items()
-            for part in chunks(list(values.items()), kind.edit_count_max)
-        )
-        yield kind.snapshot.make(first, end, operations)
-
-
-def _divide(entries: Mapping[str, DocumentEntry], kind: ValuesKind) -> list[str]:
-    """Choose where ranges begin, so that each fits into a body: the first at the empty key."""
-    firsts = [""]
-    size = count = 0
-    for key in in_byte_order(entries):
-        values = [operation.value or "" for operation in entries[key].values]
-        more = sum(len(key.encode()) + len(value.encode()) + _SNAPSHOT_NAME_SIZE for value in values)
-        if more > BODY_SIZE_MAX - _SNAPSHOT_OVERHEAD or len(values) > SNAPSHOT_COMMIT_COUNT_MAX:
-            raise ServiceError(
-                "too_large",
-                f"the conflicts of {key!r} are too long for one commit",
-                f"write one value in their place first (`ravel {kind.name}`)",
-            )
-        if (
-            size + more > BODY_SIZE_MAX - _SNAPSHOT_OVERHEAD
-            or count + len(values) > SNAPSHOT_COMMIT_COUNT_MAX
-        ):
-            firsts.append(key)
-            size = count = 0
-        size, count = size + more, count + len(values)
-    return firsts

@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, select
 
-from protocol.ids import CommitId
+from protocol.ids import CommitId, UserId
 from storage.engine.bulk import change_rows, insert_rows, select_rows
 from storage.schema.document_schema import document_operations, document_tips
-from storage.schema.schema import commits
+from storage.schema.schema import authors, commits
 from verifier.documents import OrderKey
 
 COUNTER_DEPTH: Final = -1
@@ -47,6 +47,24 @@ _INCREMENTS: Final = (
 )
 
 
+_LONG: Final = select(document_tips.c.key).where(
+    document_tips.c.doc_num == bindparam("doc"),
+    document_tips.c.depth == COUNTER_DEPTH,
+    document_tips.c.added_count > bindparam("count"),
+)
+_OWN: Final = (
+    _INCREMENTS.add_columns(document_operations.c.added)
+    .join(authors, authors.c.num == commits.c.author_num)
+    .where(
+        commits.c.branch_num == bindparam("branch"),
+        commits.c.commit_id == document_operations.c.name,
+        authors.c.user == bindparam("user"),
+    )
+    .order_by(commits.c.passed, commits.c.rank, commits.c.commit_id)
+    .limit(bindparam("limit"))
+)
+
+
 class Counter(NamedTuple):
     """Number of the increments of a register that stand, and their sum."""
 
@@ -59,6 +77,14 @@ class Increment(NamedTuple):
 
     name: CommitId
     place: OrderKey
+
+
+class OwnIncrements(NamedTuple):
+    """Increments of a counter that stand and that one user wrote in the branch itself, and their sum."""
+
+    key: str
+    increments: list[Increment]
+    added: int
 
 
 def keep_counters(connection: Connection, changes: Mapping[tuple[int, bytes], Counter]) -> None:
@@ -80,6 +106,22 @@ def insert_counters(connection: Connection, counters: Mapping[tuple[int, bytes],
         if one.increments
     ]
     insert_rows(connection, document_tips, _COLUMNS, rows)
+
+
+def load_own_increments(
+    connection: Connection, doc_num: int, branch_num: int, user: UserId, count: int, limit: int
+) -> list[OwnIncrements]:
+    """Load a user's own first `limit` increments of each counter of more than `count`. What was carried here is left out.
+
+    Costs O(what stands of the document, and operations about these counters).
+    """
+    found: list[OwnIncrements] = []
+    for key in select_rows(connection, _LONG, doc=doc_num, count=count).scalars():
+        own = {"doc": doc_num, "key": key, "branch": branch_num, "user": user, "limit": limit}
+        rows = list(select_rows(connection, _OWN, **own))
+        increments = [Increment(CommitId(name), tuple(place)) for name, *place, _ in rows]
+        found.append(OwnIncrements(key.decode(), increments, sum(added for *_, added in rows)))
+    return found
 
 
 def load_increments(connection: Connection, doc_num: int, key: bytes) -> list[Increment]:

@@ -15,7 +15,7 @@ from node.api.live_json import LiveJson
 from node.api.targets import Targets
 from node.authoring.drafting import Draft
 from node.care.fsck import check_store
-from node.content import document_state, documents, json_documents
+from node.content import document_snapshots, document_state, documents, json_documents
 from node.content.branch_queries import BranchQueries
 from node.content.document_indexes import DocumentIndexes
 from node.content.document_operations import DocumentOperationReader, OpenedBody
@@ -336,6 +336,44 @@ async def test_a_snapshot_changes_nothing_that_shows(nodes: list[Node]) -> None:
         assert await _documents(alice).show("main", "") == before
         await _edit(alice, JsonChange("add", ["n"], by=1))
         assert (await _value(alice))["n"] == 5
+
+
+async def test_a_counter_of_more_increments_than_a_snapshot_restates_is_summed_up_by_who_added(
+    nodes: list[Node], autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (documents, document_snapshots):
+        monkeypatch.setattr(module, "SNAPSHOT_COMMIT_COUNT_MAX", 4)
+    monkeypatch.setattr(documents, "REPLACED_COUNT_MAX", 3)
+    alice, bob = nodes
+    with fail_after(120):
+        await share(alice, bob)
+        await _edit(alice, JsonChange("put", value={"votes": 100, "few": 1}))
+        await together(alice, bob)
+        for node, count in ((alice, 8), (bob, 5)):  # beside each other
+            drafts = [Draft(JSON.edit.make({"\0votes": '{"add":1}'}, (), {})) for _ in range(count)]
+            node.author.write_many(node.branch(), drafts)
+        await _edit(alice, JsonChange("add", ["few"], by=2))
+        await together(alice, bob)
+        expected = {"votes": 113, "few": 3}
+        with pytest.raises(ServiceError, match="too long for one commit") as caught:
+            await _documents(alice).snapshot("main", "")  # of bob's there are too many
+        assert "who added to the counter" in caught.value.advice
+        assert await _value(alice) == expected
+        await together(alice, bob)
+        assert await _value(bob) == expected, "what alice summed up counts once"
+        await _edit(alice, JsonChange("add", ["votes"]))  # which bob has not seen
+        assert len((await _documents(bob).snapshot("main", ""))["commits"]) > 1
+        await together(alice, bob)
+        for node in nodes:
+            assert await _value(node) == {"votes": 114, "few": 3}
+            assert await _documents(node).show("main", "") == await _documents(alice).show("main", "")
+            assert check_store(node.replica.database.folder, STORE_KEY).problems == [], (
+                "rows are the reduction"
+            )
+        again = await _documents(alice).snapshot("main", "")
+        assert (await _documents(alice).snapshot("main", ""))["commits"] == []
+        assert len(again["commits"]) == 2, "the two keys, of which each fills a snapshot"
+        assert await _value(alice) == {"votes": 114, "few": 3}
 
 
 async def test_a_follower_gets_the_newest_document_and_goes_on_where_it_was_cut(
