@@ -113,9 +113,6 @@ TYPERS_WORDS: Final = MappingProxyType(
     }
 )
 """Words that typer puts into help, by what it calls them. Its line of usage stays as it is: names and brackets."""
-_EXTRA_HINT: Final = (
-    ". A text of several words stands in quotes; what is set by an option has its name before it"
-)
 
 
 class LazyGroup(TyperGroup):
@@ -129,12 +126,11 @@ class LazyGroup(TyperGroup):
         _say_help(self)
 
     def invoke(self, ctx: "Context") -> Any:  # noqa: ANN401  # what a command gives, as click has it
-        """Run the command. Say how to write a text of several words that came without quotes."""
+        """Run the command. Say what to type instead of a line that names none, or lacks something."""
         try:
             return super().invoke(ctx)
         except Exception as error:  # of a class that typer does not export
-            if str(getattr(error, "message", "")).startswith("Got unexpected extra argument"):
-                error.message += _EXTRA_HINT  # type: ignore[attr-defined]  # it has one
+            import_module("node.cli.usage_hints").add_hint(self, error)
             raise
 
     def list_commands(self, ctx: "Context") -> list[str]:  # typer's own loads each command for its name

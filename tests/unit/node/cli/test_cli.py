@@ -328,6 +328,25 @@ def test_a_text_without_quotes_is_told_how_it_is_written(
         assert "an option has its name before it" in said
 
 
+def test_what_is_no_command_or_lacks_something_is_told_what_to_type(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for arguments, told in (
+        (("invite",), "No such command 'invite'. Type: ravel repo invite"),
+        (("join", "garden"), "Type: ravel repo join, ravel device join"),
+        (("send", "hello"), "Type: ravel write"),
+        (("help",), "Type: ravel --help"),
+        (("members",), "Did you mean 'member'"),
+        (("repo", "delete"), "There are: create, invite"),
+        (("log",), "Missing argument 'branch'. See: ravel branch list"),
+        (("write", "hello"), "Missing argument 'text'. 'hello' was taken for the branch"),
+        (("member", "exclude", "ben"), "'ben' was taken for the repo. See: ravel member list"),
+    ):
+        assert _run(monkeypatch, *arguments) == 2
+        said = " ".join(capsys.readouterr().err.replace("│", " ").split())
+        assert told in said, said
+
+
 @pytest.mark.slow
 def test_help_shows_every_word_that_is_written_and_breaks_lines_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
