@@ -503,6 +503,7 @@ export interface RepoHolder {
   held_at: number | null;
   keeps: number | null;
   lacks: number | null;
+  member: boolean | null;
   name: string;
   owner: PeerOwner | null;
   peer: string;

@@ -23,6 +23,7 @@ from protocol.ids import UserId
 from ravel.types.repos import HolderList, RepoFork, RepoKeeping, RepoView
 from ravel.types.values import Empty
 from storage.commits.absent_bodies import count_erased
+from storage.commits.blocks import DamagedBlock
 from storage.repos.repos import Repo
 
 
@@ -81,13 +82,17 @@ class Repos:
 
     async def list_holders(self, repo: str) -> HolderList:
         """List peers that follow a repo, or were seen to hold all of it."""
-        called = self._hub.owners.called
-        return {
-            "holders": [
-                view_holder(one, called(one.peer))
-                for one in self._standings.holders(self._targets.repo(repo))
-            ]
-        }
+        target, called = self._targets.repo(repo), self._hub.owners.called
+        members = await self._hub.run_blocking(self._find_members, target)
+        found = self._standings.holders(target)
+        return {"holders": [view_holder(one, called(one.peer), members) for one in found]}
+
+    def _find_members(self, repo: Repo) -> set[str] | None:
+        """Return the users who are members; None: that cannot be told."""
+        try:
+            return {id_text(user) for user in self._hub.replica.members(repo)} or None
+        except DamagedBlock:
+            return None
 
     async def show_keeping(self, repo: str) -> RepoKeeping:
         """Tell of which branches of a repo this node keeps the contents."""

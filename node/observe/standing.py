@@ -440,6 +440,7 @@ def _link(
     said = [find_kept_by(tables, tables.by_topic[one.topic], one.has_kept) for one in each]
     partly = [one for one in said if one is not None]
     keeps = partly[0].intersection(*partly) if partly else None
+    follows_all = written <= {one.topic for one in each}
     is_level = all(is_topic_level(one.state, one.behind, bodiless=one.bodiless > 0) for one in each)
     is_compared = all(one.state != "comparing" for one in each)
     rates, now = state.connection.transfer_rates, trio.current_time()
@@ -448,7 +449,7 @@ def _link(
     return Link(
         state.peer,
         state.connection.peer_is_relay,
-        is_level and not waiting and written <= {one.topic for one in each},
+        is_level and not waiting and follows_all,
         sum(one.behind for one in each),
         sum(one.unconfirmed for one in each) if is_compared else None,
         next((one.state.removeprefix(_REFUSED) for one in each if one.state.startswith(_REFUSED)), ""),
@@ -463,6 +464,7 @@ def _link(
         waiting,
         bool(each),
         min(filter(None, stalls), default=None),
+        follows_all,
         keeps,
     )
 

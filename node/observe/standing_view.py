@@ -3,7 +3,7 @@
 `node.observe.standing` looks at connections and the store. Nothing here does.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -61,6 +61,8 @@ class Link:
     """The peer follows a topic of the repo; else it may, for some wait."""
     stall: Stall | None = None
     """The longest of its topics."""
+    follows_all: bool = True
+    """The peer follows all topics that are written on now: who was excluded follows those of earlier epochs."""
     keeps: frozenset[int] | None = None
     """Branches whose bodies the peer keeps; of others it has headers alone. None: of all."""
 
@@ -203,16 +205,18 @@ def describe_standing(
     }
 
 
-def view_holder(one: PeerStanding, called: CalledPeer) -> RepoHolder:
-    """Return a peer's standing as an answer."""
+def view_holder(one: PeerStanding, called: CalledPeer, members: Collection[str] | None = None) -> RepoHolder:
+    """Return a peer's standing as an answer. `members` are users' ids; None: they are not known."""
+    owner = called["owner"]
     return {
         **called,
         "peer": id_text(one.peer),
         "relay": one.is_relay,
         "connected": one.link is not None,
+        "member": None if members is None or owner is None else owner["user"] in members,
         "has_all": one.link is not None and one.link.has_all,
         "keeps": None if one.link is None or one.link.keeps is None else len(one.link.keeps),
-        "lacks": None if one.link is None else one.link.unsent,
+        "lacks": one.link.unsent if one.link is not None and one.link.follows_all else None,
         "held_at": None if one.held_at is None else one.held_at // 1000,
     }
 

@@ -10,7 +10,7 @@ import { text } from "../strings/text.js";
 
 const SHOWN = 12; // of those that are not connected the latest
 
-/** What each computer has; nothing for a token that may not see them. */
+/** What each computer has, and whether its user is a member; nothing for a token that may not see them. */
 export function useHolders(repo) {
   const loaded = useLoaded(async () => (actions.value.includes("node") ? (await api.listHolders({ repo: repo.repo })).holders : []), [repo.repo]);
   return loaded.data ?? [];
@@ -22,9 +22,10 @@ export function holderOf(holders, devices) {
 }
 
 /** What a computer has, in words with a sign for the eye. One of who was excluded stays connected for a while. */
-export function Has({ holder, isMember = true }) {
-  const sign = holder.has_all ? "" : holder.connected && isMember ? "going" : "off";
-  const said = [text.holds(holder, when), !isMember && text.notMember].filter(Boolean).join(", ");
+export function Has({ holder }) {
+  const isStranger = holder.member === false;
+  const sign = holder.has_all ? "" : holder.connected && !isStranger ? "going" : "off";
+  const said = [text.holds(holder, when), isStranger && text.notMember].filter(Boolean).join(", ");
   return said && html`<span class=${`sync ${sign}`}>${said}</span>`;
 }
 
@@ -41,7 +42,6 @@ function Holder({ one }) {
   const color = members.value?.find(({ user }) => user === id)?.color ?? null;
   const face = one.relay ? html`<${Icon} name="laptop" />` : html`<${Face} id=${id} name=${called} color=${color} size="s" isOn=${one.connected} />`;
   const isMember = members.value?.some(({ user }) => user === id);
-  const isStranger = one.owner && members.value?.length > 0 && !isMember;
   const name = isMember ? html`<a class="person whole-row" href=${beside("person", id)}><bdi>${called || id.slice(0, 12)}</bdi></a>` : called ? html`<bdi>${called}</bdi>` : html`<a class="id" href=${beside("peers")}>${one.relay ? text.relay : ""} ${one.peer.slice(0, 12)}</a>`;
-  return html`${face}<span class="grow"><b class="cut">${name}</b><${Has} holder=${one} isMember=${!isStranger} /></span>`;
+  return html`${face}<span class="grow"><b class="cut">${name}</b><${Has} holder=${one} /></span>`;
 }

@@ -149,6 +149,9 @@ class RepoHolder(NamedPeer):
     """A peer that follows a repo, or was seen to hold all of it."""
 
     connected: bool
+    member: Annotated[
+        bool | None, means("False: it is the computer of who is no member. Null: whose it is is not known.")
+    ]
     has_all: Annotated[bool, means("It is connected, and holds the same as this node.")]
     keeps: Annotated[
         int | None, means("Branches whose contents it keeps. Null: it keeps all, or is not connected.")
@@ -156,7 +159,8 @@ class RepoHolder(NamedPeer):
     lacks: Annotated[
         int | None,
         means(
-            "Commits that are here and not known to be durable there. Null: it is compared, or not connected."
+            "Commits that are here and not known to be durable there. Null: it is compared, follows parts of the repo "
+            "(as who was excluded), or is not connected."
         ),
     ]
     held_at: Annotated[

@@ -29,6 +29,7 @@ from node.observe.standing_view import (
     UNHELD_COUNTED_MAX,
     Link,
     Outlook,
+    PeerStanding,
     RepoFacts,
     Unheld,
     describe_standing,
@@ -769,6 +770,8 @@ async def test_what_a_peer_holds_of_earlier_epochs_is_not_counted_as_on_this_nod
     with fail_after(60), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
         await share(alice, bob, carol)
         standings = _seen(alice, None)
+        owner: PeerOwner = {"user": "b", "name": "", "device": "", "mine": False}
+        seen: list[PeerStanding] = []
 
         async def look(other: Node) -> int | None:
             async with connected(other, alice) as (_, side):
@@ -778,6 +781,7 @@ async def test_what_a_peer_holds_of_earlier_epochs_is_not_counted_as_on_this_nod
                 for _ in range(4):
                     await trio.sleep(5)
                     standings.look()
+                seen.append(standings.holders(alice.repo())[0])
                 standings._network.inbound.clear()
             return _unheld(standings, alice, standings.outlook(alice.repo()))
 
@@ -788,6 +792,19 @@ async def test_what_a_peer_holds_of_earlier_epochs_is_not_counted_as_on_this_nod
         for number in range(2):
             alice.write(alice.branch(), f"after {number}")
         counted = await look(bob)
+        assert seen[-1].link is not None
+        called: CalledPeer = {"name": "", "owner": owner}
+        gone = view_holder(seen[-1], called, {"somebody else"})
+        assert (gone["member"], gone["connected"], gone["has_all"], gone["lacks"]) == (
+            False,
+            True,
+            False,
+            None,
+        )
+        assert view_holder(seen[-1], called, {"b"})["member"]
+        assert (
+            view_holder(seen[-1], called)["member"] is view_holder(seen[-1], UNNAMED, {"b"})["member"] is None
+        )
         absent = _own_ids(alice) - _own_ids(bob, alice)
         assert len(absent) == 3, "what is written in the new epoch, and what opens it"
         with bob.replica.database.read() as connection:
