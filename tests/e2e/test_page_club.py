@@ -32,6 +32,10 @@ def _send(page: Browser) -> None:
     page.press("Enter", 13, modifiers=CTRL)
 
 
+def _held(peer: Peer) -> dict[str, str]:
+    return {str(repo["name"]): str(repo["permission"]) for repo in peer.client.list_repos()["repos"]}
+
+
 def test_a_bookmark_opens_the_page_of_a_browser_that_stays_signed_in(tmp_path: Path) -> None:
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo("notes")
@@ -161,6 +165,18 @@ def test_what_is_known_of_a_person_stands_beside_the_members(tmp_path: Path, pag
         page.until(says("Ann Okafor excluded", "document.getElementById('person')"))
         open_panel(page, "about")
         page.until(says("not a member", "document.getElementById('holders')"), 60)
+
+        bobs = bob.client.create_repo("bobs")["repo"]
+        link = bob.client.create_invitation(bobs, permission="write", expires_seconds=3600)["invitation"]
+        alice.client.join_repo(link)
+        bob.client.join_as_device(alice.client.invite_device()["link"])
+        until(lambda: _held(alice).get("bobs") == "write", "alice may write in what bob owns")
+        open_panel(page, "devices")
+        page.until("document.querySelectorAll('#devices > li').length === 2", 60)
+        page.click("#devices .danger")
+        page.click("dialog[open] .danger")
+        page.until(says("bobs", "document.getElementById('device-left')"), 60)
+        picture(page, "device-left")
         assert page.complaints() == []
 
 

@@ -458,7 +458,7 @@ export const text = {
   noPetnames: "Du hast noch keine Namen gegeben.",
   devicesAtMachine: "Geräte werden am Computer mit Ravel hinzugefügt und entfernt.",
   namesAtMachine: "Namen werden am Computer mit Ravel gegeben.",
-  devicesAbout: "Mehrere Computer einer Person. Sie teilen Repos, und andere sehen eine Person.",
+  devicesAbout: "Mehrere Computer einer Person. Sie teilen Repos, und andere sehen eine Person. Ist einer verloren oder gestohlen, entferne ihn hier.",
   noDevices: "Das ist dein einziges Gerät.",
   thisDevice: "dieses",
   firstDevice: "das erste",
@@ -469,7 +469,12 @@ export const text = {
   handedOn: (count) => `${many(count, "Repo", "Repos")} gesendet.`,
   becomeDevice: "Dies zu einem Gerät eines anderen machen",
   becomeDeviceAbout: "Füge den Link ein, den das andere Gerät gemacht hat. Dieser Computer nimmt dann an dessen Repos teil.",
-  removeDeviceQuestion: (name) => `Das Gerät ${name} aus allen Repos entfernen?`,
+  removeDeviceQuestion: (name) => ({
+    title: `${name} aus allen Repos entfernen?`,
+    lines: ["Es bekommt nichts Neues: Deine Repos bekommen neue Schlüssel.", "Was darauf ist, bleibt dort. Wer es hat, kann das lesen, wenn keine Passphrase seine Schlüssel versiegelt.", "Taucht es wieder auf, lässt es sich neu hinzufügen."],
+  }),
+  deviceRemoved: (name, count) => `${name} wurde aus ${many(count, "Repo", "Repos")} entfernt.`,
+  deviceLeft: (name) => `${name} ist noch Mitglied dieser Repos, aus denen du es nicht ausschließen darfst:`,
 
   // Browsers
   stay: "Angemeldet bleiben",

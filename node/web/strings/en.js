@@ -456,7 +456,7 @@ export const text = {
   noPetnames: "You have given no names yet.",
   devicesAtMachine: "Devices are added and removed on the computer with Ravel.",
   namesAtMachine: "Names are set on the computer with Ravel.",
-  devicesAbout: "Several machines of one person. They share repos, and others see one person.",
+  devicesAbout: "Several computers of one person. They share repos, and others see one person. Is one lost or stolen, remove it here.",
   noDevices: "This is your only device.",
   thisDevice: "this one",
   firstDevice: "the first",
@@ -467,7 +467,12 @@ export const text = {
   handedOn: (count) => `${many(count, "repo")} handed on.`,
   becomeDevice: "Make this a device of another",
   becomeDeviceAbout: "Paste the link that the other device made. This computer then takes part in its repos.",
-  removeDeviceQuestion: (name) => `Remove the device ${name} from all repos?`,
+  removeDeviceQuestion: (name) => ({
+    title: `Remove ${name} from all repos?`,
+    lines: ["It gets nothing new: your repos get new keys.", "What is on it stays there. Whoever has it may read that, unless a passphrase seals its keys.", "Found again, it can be added anew."],
+  }),
+  deviceRemoved: (name, count) => `${name} was removed from ${many(count, "repo")}.`,
+  deviceLeft: (name) => `${name} is still a member of these repos, where you may not exclude it:`,
 
   // Browsers
   stay: "Stay signed in",

@@ -11,6 +11,15 @@ import { useState } from "../vendor/preact-hooks.js";
 export function Devices() {
   const loaded = useLoaded(() => api.listDevices(), []);
   const [made, setMade] = useState(null);
+  const [left, setLeft] = useState(null); // a device that was removed, and repos of which it still is a member
+  const remove = async (one) => {
+    const { repos } = await api.removeDevice({ device: one.user });
+    const name = one.name || short(one.user);
+    setLeft({ name, repos: repos.filter((repo) => repo.advice) });
+    await loaded.again();
+    await refresh();
+    tell(text.deviceRemoved(name, repos.filter((repo) => repo.excluded).length));
+  };
   return html`<p>${text.devicesAbout}</p>
     <${Loaded} of=${loaded}>${({ devices, joining }) => html`
       ${joining && html`<p class="alarm">${text.deviceJoining}</p>`}
@@ -18,11 +27,9 @@ export function Devices() {
       <ul class="plain" id="devices">${devices.map((one) => html`<li key=${one.user}>
         <bdi class="person">${one.name || short(one.user)}</bdi> <span class="facts">${[one.this && text.thisDevice, one.first && text.firstDevice].filter(Boolean).join(" · ")}</span>
         ${one.repos.filter((repo) => repo.advice).map((repo) => html`<p class="alarm"><bdi>${repo.name}</bdi>: ${text.nodeSaid(repo.advice)}</p>`)}
-        ${!one.this && isPerson.value && html`<${Action} class="danger" question=${text.removeDeviceQuestion(one.name || short(one.user))} act=${async () => {
-          await api.removeDevice({ device: one.user });
-          await loaded.again();
-          await refresh();
-        }}>${text.remove}<//>`}</li>`)}</ul>`}<//>
+        ${!one.this && isPerson.value && html`<${Action} class="danger" question=${text.removeDeviceQuestion(one.name || short(one.user))} yes=${text.removeOf(one.name || short(one.user))} act=${() => remove(one)}>${text.remove}<//>`}</li>`)}</ul>`}<//>
+    ${left?.repos.length > 0 && html`<div id="device-left" class="asked" role="status"><p class="alarm">${text.deviceLeft(left.name)}</p>
+      <ul class="plain">${left.repos.map((repo) => html`<li key=${repo.repo}><bdi>${repo.name}</bdi> <p class="facts">${text.sentence(text.nodeSaid(repo.advice))}</p></li>`)}</ul></div>`}
     ${!isPerson.value && html`<p class="facts">${text.devicesAtMachine}</p>`}
     ${isPerson.value && html`<div class="buttons"><${Action} id="add-device" act=${async () => setMade(await describeLink(await api.inviteDevice(), "link"))}>${text.addDevice}<//>
     <${Action} act=${async () => {
