@@ -57,9 +57,9 @@ def order(commits: "GivenFrame", voids: "GivenFrame | None" = None, *, giant_fro
     """Return the commits in their order: `passed`, `rank`, `position` and `fault`, which says why one has no place.
 
     A commit that several nodes exported stands once. The rank that exports state is `exported_rank`, `is_disputed` says that
-    copies contradict each other, `is_void` that `voids` name it. `acks_count`, `acked_at`, `causes_from` and `causes_until`
-    are what other functions count by. Spark orders branches of `giant_from` commits and more by many tasks: commits are
-    counted at once to find them. Elsewhere a branch is ordered in one piece. Raises as the module says.
+    copies contradict each other, `is_void` that `voids` name it. `acks_count`, `acked_count`, `acked_from`, `causes_from`
+    and `causes_until` are what other functions count by. Spark orders branches of `giant_from` commits and more by many
+    tasks: commits are counted at once to find them. Elsewhere a branch is ordered in one piece. Raises as the module says.
     """
     given = {"commits": commits} if voids is None else {"commits": commits, "voids": voids}
     with closing(_start(given)) as engine:

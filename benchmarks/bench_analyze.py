@@ -88,6 +88,7 @@ def write_manifest(folder: Path, count: int, node: str) -> Path:
             "files": 0,
             "file_bytes": 0,
             "received_at": _RECEIVED,
+            "shown_at": _RECEIVED,
             "feed_sequence": 0,
             "blocks": 2,
             "position_at": count,

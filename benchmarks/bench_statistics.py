@@ -94,6 +94,7 @@ def write_commits(folder: Path, count: int) -> Period:
                 "size": pa.array(sizes[part]),
                 "time": pa.array(time[part]),
                 "received_at": pa.array(time[part]),
+                "shown_at": pa.array(time[part]),
             }
         )
         pq.write_table(table, folder / f"part-{start:09d}.parquet", compression="zstd")

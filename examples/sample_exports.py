@@ -260,9 +260,13 @@ def _tables(community: Community, node: str) -> Mapping[str, list[Row]]:
     tables: defaultdict[str, list[Row]] = defaultdict(list)
     last = len(turns) + len(waited)
     starts = [one for one in community.root if one.kind in ("init", "epoch-init")]
+    shown: dict[int, int] = {}
     for commit in known:
         came, accepted = received[commit.number]
         stepped = 3 * 3_600_000 if node == "ben" and _BEN_STEPPED <= accepted < _BEN_STEPPED + 2 * _DAY else 0
+        shown[commit.number] = max(
+            [min(commit.time, accepted - stepped), *(shown[ack] for ack in commit.acks)]
+        )
         named = {"sequence": numbers[commit.number], "commit_id": commit.id}
         epoch = 0 if commit.is_void else bisect(starts, commit.happened, key=_happened) - 1
         has_waited = commit.number in arrivals
@@ -276,6 +280,7 @@ def _tables(community: Community, node: str) -> Mapping[str, list[Row]]:
                 "rank": commit.rank, "position": positions[commit.number], "body_kind": commit.kind, "size": commit.size,
                 "time": commit.time, "time_utc": commit.time if commit.time < TIME_END else None,
                 "received_at": accepted - stepped, "received_utc": accepted - stepped,
+                "shown_at": shown[commit.number], "shown_utc": shown[commit.number],
                 "arrived_at": came - stepped if has_waited else None,
                 "arrived_utc": came - stepped if has_waited else None,
                 "arrival": arrivals.get(commit.number, numbers[commit.number]), "feed_sequence": commit.feed, "blocks": 2,

@@ -26,10 +26,16 @@ _RANGES: Final = (
     ("feed_sequence", 1, STATED_NUMBER_MAX),
     ("time", 0, STATED_NUMBER_MAX),
     ("received_at", 0, STATED_NUMBER_MAX),
+    ("shown_at", 0, STATED_NUMBER_MAX),
     ("arrived_at", 0, STATED_NUMBER_MAX),
 )
 """Columns of `commits` with the least and the largest number that can be."""
-TIMESTAMPS: Final = {"time_utc": "time", "received_utc": "received_at", "arrived_utc": "arrived_at"}
+TIMESTAMPS: Final = {
+    "time_utc": "time",
+    "received_utc": "received_at",
+    "shown_utc": "shown_at",
+    "arrived_utc": "arrived_at",
+}
 """Columns of timestamps, and the numbers that they say again."""
 FINDINGS_SCHEMA: Final = "kind string, branch_id binary, commit_id binary, nodes array<string>, detail string"
 LISTED_MAX: Final = 8
@@ -130,8 +136,8 @@ def _wrong_timestamp(name: str, place: Column) -> Column:
 
 
 def wrong_sequences(judged: DataFrame) -> DataFrame:
-    """Find numbers that one export gives twice, and commits that it puts before one that they ack."""
-    numbered = judged.select("node", "branch_id", "commit_id", "sequence", "acks")
+    """Find numbers that one export gives twice, and commits that it puts or shows before one that they ack."""
+    numbered = judged.select("node", "branch_id", "commit_id", "sequence", "shown_at", "acks")
     twice = (
         numbered.groupBy("node", "sequence")
         .agg(F.count_distinct("commit_id").alias("commits"), F.min("commit_id").alias("commit_id"))
@@ -139,21 +145,33 @@ def wrong_sequences(judged: DataFrame) -> DataFrame:
         .withColumn("branch_id", F.lit(None).cast("binary"))
     )
     number = F.col("sequence").cast("string")
+    is_early = F.col("sequence") <= F.col("of_cause.sequence")
+    is_shown_early = F.col("shown_at") < F.col("of_cause.shown_at")
+    said = [
+        F.when(
+            is_wrong,
+            F.concat(
+                F.lit(f"{name} "),
+                F.col(name).cast("string"),
+                F.lit(", and a parent "),
+                F.col(f"of_cause.{name}").cast("string"),
+            ),
+        )
+        for name, is_wrong in (("sequence", is_early), ("shown_at", is_shown_early))
+    ]
     causes = numbered.select(
-        "node", F.col("commit_id").alias("ack"), F.col("sequence").alias("cause_sequence")
+        "node", F.col("commit_id").alias("ack"), F.struct("sequence", "shown_at").alias("of_cause")
     )
     early = (
         numbered.withColumn("ack", F.explode("acks"))
         .join(causes, on=["node", "ack"])
-        .where((F.col("sequence") <= F.col("cause_sequence")) & (F.col("ack") != F.col("commit_id")))
-        .groupBy("node", "branch_id", "commit_id", "sequence")
-        .agg(F.max("cause_sequence").alias("cause_sequence"))
-    )
-    detail = F.concat(
-        F.lit("sequence "), number, F.lit(", and a parent "), F.col("cause_sequence").cast("string")
+        .where((is_early | is_shown_early) & (F.col("ack") != F.col("commit_id")))
+        .withColumn("said", F.concat_ws("; ", *said))
+        .groupBy("node", "branch_id", "commit_id")
+        .agg(F.max("said").alias("said"))
     )
     return finding(twice, "duplicate", F.concat(F.lit("sequence "), number)).unionByName(
-        finding(early, "effect before its cause", detail)
+        finding(early, "effect before its cause", F.col("said"))
     )
 
 

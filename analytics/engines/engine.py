@@ -187,6 +187,7 @@ SELECT
     CAST(0 AS bigint) AS rank,
     sequence,
     time,
+    shown_at,
     repo_id,
     coalesce(source_author, author) AS author,
     is_void,

@@ -51,7 +51,7 @@ _MAY_LACK: Final[Mapping[str, tuple[str, ...]]] = {
             "files",
             "file_bytes",
         ),
-        *("time_utc", "received_utc", "arrival", "arrived_at", "arrived_utc"),
+        *("time_utc", "received_utc", "shown_utc", "arrival", "arrived_at", "arrived_utc"),
     ),
     "relay_commits": ("received_utc",),
     "relay_topics": ("touched_utc",),

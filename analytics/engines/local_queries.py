@@ -21,6 +21,7 @@ from analytics.order.branch_tasks import (
     linearize_batches,
     placed_schema,
 )
+from analytics.order.shapes import TIMES
 from analytics.reading.export_reader import SPARK_SCHEMAS
 from analytics.reading.limits import LOCAL_BRANCH_COMMITS_MAX, LOCAL_MEMORY_MAX, LOCAL_ORDER_COMMITS
 from analytics.tables.functions import DUCKDB
@@ -160,7 +161,7 @@ class LocalQueries(ABC):
         self, stated: str, group: int, carried: Sequence[str], *, with_digests: bool
     ) -> pa.RecordBatchReader:
         """Order the branches of a group."""
-        names = dict.fromkeys(("branch_id", "commit_id", "acks", "sequence", "time", *carried))
+        names = dict.fromkeys(("branch_id", "commit_id", "acks", "sequence", *TIMES, *carried))
         cells = ", ".join("rank AS exported_rank" if name == "exported_rank" else name for name in names)
         reader = self._database.sql(
             f"""

@@ -39,6 +39,7 @@ CARRIED: Final = (
     "size",
     "time",
     "received_at",
+    "shown_at",
     "exported_rank",
     "is_disputed",
 )
@@ -59,6 +60,7 @@ _CARRIED_KINDS: Final[Mapping[str, pa.DataType]] = {
     "acks": pa.list_(pa.binary()),
     "feed_sequence": _INT,
     "received_at": _INT,
+    "shown_at": _INT,
     "files": _INT,
     "file_bytes": _INT,
     "is_void": pa.bool_(),
@@ -81,7 +83,8 @@ def placed_schema(carried: Sequence[str] = CARRIED, *, with_digests: bool = True
     ]
     shape = [
         ("acks_count", _INT),
-        ("acked_at", pa.list_(_INT)),
+        ("acked_count", _INT),
+        ("acked_from", _INT),
         ("causes_from", _INT),
         ("causes_until", _INT),
     ]
@@ -101,7 +104,7 @@ def linearize_batches(
     table = columns.gather(batches, ("branch_id", *carried))
     if table is None:
         return
-    for name in ("branch_id", "sequence", *(["time"] if with_shapes else [])):
+    for name in ("branch_id", "sequence", *(shapes.TIMES if with_shapes else [])):
         # numpy takes numbers beside absent ones for floats, and the order would be another.
         if table[name].null_count:
             raise ValueError(f"{name} is null in {table[name].null_count:,} commits, which no export has")
@@ -120,7 +123,9 @@ def linearize_batches(
     )
     faults: Any = pa.array([None, *FAULTS.values()])
     names = ["branch_id", "commit_id", "passed", "rank", "position", "fault"]
-    more: dict[str, Any] = _shapes(order, ack_offsets, table["time"].to_numpy()) if with_shapes else {}
+    more: dict[str, Any] = {}
+    if with_shapes:
+        more = _shapes(order, ack_offsets, *(table[name].to_numpy() for name in shapes.TIMES))
     if with_digests:
         more["digest"] = _digests(order, commit_ids)
     more |= {name: table[name].combine_chunks() for name in carried}
@@ -158,19 +163,21 @@ def _digests(order: kernel.Linearization, commit_ids: kernel.Bytes) -> Any:  # n
     return pa.array(found, pa.string()).take(indices)
 
 
-def _shapes(order: kernel.Linearization, ack_offsets: kernel.Ints, times: kernel.Ints) -> dict[str, Any]:
+def _shapes(
+    order: kernel.Linearization, ack_offsets: kernel.Ints, times: kernel.Ints, shown: kernel.Ints
+) -> dict[str, Any]:
     """Return the columns of SHAPES_SCHEMA, in the order of the input."""
     is_placed = np.zeros(len(times), np.bool_)
     is_placed[order.row] = order.fault == kernel.NO_FAULT
-    return shape_columns(shapes.find_shapes(order.causes, ack_offsets, times, is_placed), is_placed)
+    return shape_columns(shapes.find_shapes(order.causes, ack_offsets, times, shown, is_placed), is_placed)
 
 
 def shape_columns(found: shapes.Shapes, is_placed: NDArray[np.bool_]) -> dict[str, Any]:
     """Return shapes as columns of Arrow."""
-    offsets: Any = pa.array(found.acked_offsets.astype(np.int32))
     return {
         "acks_count": pa.array(found.acks_count, mask=~is_placed),
-        "acked_at": pa.ListArray.from_arrays(offsets, pa.array(found.acked_at)),
+        "acked_count": pa.array(found.acked_count, mask=~is_placed),
+        "acked_from": pa.array(found.acked_from, mask=found.acked_count == 0),
         "causes_from": pa.array(found.causes_from, mask=~found.has_causes),
         "causes_until": pa.array(found.causes_until, mask=~found.has_causes),
     }

@@ -33,14 +33,17 @@ from analytics.order.range_order import PLACED_SCHEMA, place_range
 from analytics.order.range_rank_jobs import count_led, find_ranks, make_ranges
 from analytics.order.range_shapes import OUTSIDE_SCHEMA, add_outside
 from analytics.order.rank_check import CHECKED_SCHEMA, RankCheckResult, judge
+from analytics.order.shapes import TIMES
 from analytics.reading import limits
 from analytics.reading.export_reader import local_rows
 
 _log: Final = logging.getLogger("ravel.analytics")
 
-SHAPES_SCHEMA: Final = "acks_count bigint, acked_at array<bigint>, causes_from bigint, causes_until bigint"
-"""Shape of a commit with a place: how many commits it acks; the times of those that ack it; and of merges, from when until
-when what they ack was written, null if nothing of it has a place."""
+SHAPES_SCHEMA: Final = (
+    "acks_count bigint, acked_count bigint, acked_from bigint, causes_from bigint, causes_until bigint"
+)
+"""Shape of a commit with a place: how many commits it acks; how many ack it, and where the first of these is shown in time;
+and of merges, from when until when what they ack was written, null if nothing of it has a place."""
 SHAPES: Final = tuple(column.split()[0] for column in SHAPES_SCHEMA.split(", "))
 _NAMED_MAX: Final = 4
 """Giants that an error names."""
@@ -75,7 +78,7 @@ class _Giants:
 
     def columns(self, *needed: str) -> list[str]:
         """Return these columns and the carried ones."""
-        return list(dict.fromkeys([*needed, *self.carried, *(["time"] if self.with_shapes else [])]))
+        return list(dict.fromkeys([*needed, *self.carried, *(TIMES if self.with_shapes else [])]))
 
     def placed(self, *needed: str) -> list[str]:
         """Return the columns of what has been placed: shapes, too."""
@@ -222,7 +225,7 @@ def _with_shapes(ranges: DataFrame, tangles: Collection[int], giants: _Giants) -
     if not giants.with_shapes or not tangles:
         return placed
     outside = ranges.where(F.col("outside.tangle").isin([*tangles])).select("outside.*")
-    return add_outside(placed, outside, giants.names)
+    return add_outside(placed, outside)
 
 
 def _number(placed: DataFrame, counts: Sequence[tuple[int, int, int]], giants: _Giants) -> DataFrame:

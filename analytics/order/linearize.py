@@ -70,7 +70,7 @@ def linearize(
     Branches of `giant_from` commits and more are giants; by default `limits.LARGE_BRANCH_FROM`. Branches are counted and
     giants ordered at once, the rest when Spark comes to it. `carried` are more columns of `commits` to go with the rows,
     which saves anyone who needs them a join. `with_shapes` adds the columns of SHAPES_SCHEMA, which need the commits'
-    `time`. Raises LargeBranchRefused.
+    TIMES. Raises LargeBranchRefused.
     """
     return order_branches(commits, giant_from, carried=carried, with_shapes=with_shapes).order
 
@@ -94,7 +94,15 @@ def order_branches(
     _ship_code()
     threshold = giant_from or limits.LARGE_BRANCH_FROM
     read = dict.fromkeys(
-        ["branch_id", "commit_id", "acks", "sequence", "rank", *(["time"] if with_shapes else []), *carried]
+        [
+            "branch_id",
+            "commit_id",
+            "acks",
+            "sequence",
+            "rank",
+            *(shapes.TIMES if with_shapes else []),
+            *carried,
+        ]
     )
     rows = commits.select(*read, _mark().alias("mark"))
     at_once = _tasks_at_once(commits)

@@ -31,7 +31,7 @@ def place_range(
 ) -> Iterator[pa.RecordBatch]:
     """Rows of PLACED_SCHEMA, with what is carried. With checks also `sequence` and `checked`, which need `acks` and `mark`.
 
-    Without them rows bring `passed` and `fault_code`. With shapes, which need `acks` and `time`, also these and `outside`.
+    Without them rows bring `passed` and `fault_code`. With shapes, which need `acks` and TIMES, also these and `outside`.
     """
     table = columns.gather(batches, carried)
     if table is None:

@@ -1,15 +1,19 @@
-"""Per-commit graph data for statistics: number of parents, and times of children. Pure numpy.
+"""Per-commit graph data for statistics: numbers and times of parents and of children. Pure numpy.
 
 Pure numpy on the columns of `analytics.order.kernel`, which has looked up every ack already: what is counted of tangles then
 needs no join of acks with commits. Knows neither Spark nor files.
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analytics.order.kernel import Ints
+
+TIMES: Final = ("time", "shown_at")
+"""Columns that shapes are of: the time that the author states, and where the node shows a commit in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +21,10 @@ class Shapes:
     """Columns with a row for each commit. Only placed commits count, as causes and effects; a repeated ack counts once."""
 
     acks_count: Ints  # commits that it acks, whether or not they have a place
-    acked_at: (
-        Ints  # times of the commits that ack it: row i has `acked_at[acked_offsets[i]:acked_offsets[i + 1]]`
-    )
-    acked_offsets: Ints
+    acked_count: Ints  # commits that ack it
+    acked_from: Ints  # where the first of these is shown in time; 0 where there is none
     has_causes: NDArray[np.bool_]  # of merges: whether any of the commits that it acks has a place
-    causes_from: Ints  # of merges with such causes: their least time,
+    causes_from: Ints  # of merges with such causes: their least stated time,
     causes_until: Ints  # and their greatest
 
 
@@ -30,12 +32,14 @@ def find_shapes(
     causes: Ints,
     ack_offsets: Ints,
     times: Ints,
+    shown: Ints,
     is_placed: NDArray[np.bool_],
     elsewhere: Ints | None = None,
 ) -> Shapes:
-    """Return the shapes of commits whose acks are the rows `causes`, of what has a place all in range; `times` as stated.
+    """Return the shapes of commits whose acks are the rows `causes`, of what has a place all in range.
 
-    `elsewhere` counts for each commit what else it acks, which has no row.
+    `times` are as stated, `shown` where the node shows commits in time. `elsewhere` counts for each commit what else it
+    acks, which has no row.
     """
     count = len(times)
     effects = np.repeat(np.arange(count), np.diff(ack_offsets))
@@ -48,7 +52,11 @@ def find_shapes(
     effects, causes = effects[is_told], causes[is_told]
 
     by_cause = np.argsort(causes, kind="stable")
-    acked_offsets = np.concatenate([[0], np.cumsum(np.bincount(causes, minlength=count))])
+    acked = causes[by_cause]
+    firsts = np.flatnonzero(np.diff(acked, prepend=-1))
+    acked_from = np.zeros(count, np.int64)
+    if len(firsts):
+        acked_from[acked[firsts]] = np.minimum.reduceat(shown[effects[by_cause]], firsts)
 
     is_merged = acks_count[effects] > 1
     merges, merged_at = effects[is_merged], times[causes[is_merged]]
@@ -59,4 +67,5 @@ def find_shapes(
     if len(starts):
         causes_from[merges[starts]] = np.minimum.reduceat(merged_at, starts)
         causes_until[merges[starts]] = np.maximum.reduceat(merged_at, starts)
-    return Shapes(acks_count, times[effects[by_cause]], acked_offsets, has_causes, causes_from, causes_until)
+    acked_count = np.bincount(causes, minlength=count)
+    return Shapes(acks_count, acked_count, acked_from, has_causes, causes_from, causes_until)

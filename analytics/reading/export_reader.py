@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 SPARK_SCHEMA: Final = """
     sequence bigint, commit_id binary, topic binary, repo_id binary, branch_id binary, repo_name string, branch_name string,
     author binary, source_author binary, acks array<binary>, rank bigint, position bigint, body_kind string, size bigint,
-    time bigint, received_at bigint, arrived_at bigint, arrival bigint, feed_sequence bigint, blocks bigint,
-    position_at bigint, files bigint, file_bytes bigint
+    time bigint, received_at bigint, shown_at bigint, arrived_at bigint, arrival bigint, feed_sequence bigint,
+    blocks bigint, position_at bigint, files bigint, file_bytes bigint
 """
 """`ravel.exports.schema.COMMITS` in Spark's words, but for timestamps, which say again what others say. What an older
 version lacks is null."""

@@ -33,8 +33,6 @@ LARGE_BRANCH_FROM: Final = 2_000_000
 """Commits from which on a branch is not ordered in one task, unless told otherwise: 1.4 GB of Python."""
 LARGE_BRANCH_CHECKPOINT_COUNT_MAX: Final = 4096
 """Checkpoints of a giant. Each commit of a range may hold a bit for each: 0.5 GB for a million commits."""
-LARGE_BRANCH_ACKED_BY_COUNT_MAX: Final = 8_000_000
-"""Commits of a giant that ack one and the same of another range, whose times are one row: some 250 MB of Java's memory."""
 BOUNDARY_SIZE_MAX: Final = 512 * MIB
 """Bytes of what ranges of a giant tell each other, which the driver holds and every task gets."""
 WAVE_COUNT_MAX: Final = 10_000

@@ -271,7 +271,7 @@ def _growth(growth: Growth | None) -> str:
     return (
         f'<div class="charts"><figure>{draw_growth(growth.points, growth.bucket)}'
         f"<figcaption>One bar is {page.duration(growth.bucket)}, by the times that authors state, "
-        "none after its receipt (UTC)."
+        "none after its receipt or before its parents (UTC)."
         f"{left_out}</figcaption>"
         "</figure></div>"
     )

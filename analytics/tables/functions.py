@@ -1,10 +1,9 @@
 """The functions of definitions that engines spell differently. All else is SQL that both understand alike.
 
-`plausible(time)` is the time, or null where it is none. `shown(time, received)` is a plausible time, and none after that of
-receipt: by it figures over time place a commit. `first_between(times, low, high)` is the least time of a list
-between two, or null. `hash_of(branch, author, number)` is 64 bits. `month_of(time)` is the start of its month in UTC,
-whatever time zone the session has. `tangle_of(kind, root)` is an id for a tangle, `no_ids()` an empty list. DuckDB gets
-Spark's names for what both have: `explode`, `size`, `collect_list`, and `percentile_approx`, which is exact there.
+`plausible(time)` is the time, or null where it is none. `hash_of(branch, author, number)` is 64 bits. `month_of(time)` is
+the start of its month in UTC, whatever time zone the session has. `tangle_of(kind, root)` is an id for a tangle, `no_ids()`
+an empty list. DuckDB gets Spark's names for what both have: `explode`, `size`, `collect_list`, and `percentile_approx`,
+which is exact there.
 """
 
 from typing import Final
@@ -12,17 +11,9 @@ from typing import Final
 from ravel.exports.schema import TIME_END, TIME_MIN
 
 _PLAUSIBLE: Final = f"CASE WHEN t BETWEEN {TIME_MIN} AND {TIME_END - 1} THEN t END"
-_SHOWN: Final = f"least({_PLAUSIBLE}, {_PLAUSIBLE.replace(' t ', ' received ')})"
 
 SPARK: Final = (
     f"CREATE OR REPLACE TEMPORARY FUNCTION plausible(t BIGINT) RETURNS BIGINT RETURN {_PLAUSIBLE}",
-    f"""
-    CREATE OR REPLACE TEMPORARY FUNCTION shown(t BIGINT, received BIGINT) RETURNS BIGINT RETURN {_SHOWN}
-    """,
-    """
-    CREATE OR REPLACE TEMPORARY FUNCTION first_between(times ARRAY<BIGINT>, low BIGINT, high BIGINT) RETURNS BIGINT
-    RETURN array_min(filter(times, t -> t BETWEEN low AND high))
-    """,
     """
     CREATE OR REPLACE TEMPORARY FUNCTION hash_of(branch BINARY, author BINARY, number BIGINT) RETURNS BIGINT
     RETURN xxhash64(branch, author, number)
@@ -41,9 +32,6 @@ SPARK: Final = (
 )
 DUCKDB: Final = (
     f"CREATE MACRO plausible(t) AS {_PLAUSIBLE}",
-    f"CREATE MACRO shown(t, received) AS {_SHOWN}",
-    # As a comprehension: within a macro `list_filter` fails, as its types are not known there.
-    "CREATE MACRO first_between(times, low, high) AS list_min([t for t in times if t >= low and t <= high])",
     "CREATE MACRO hash_of(branch, author, number) AS hash(branch, author, number)",
     "CREATE MACRO month_of(t) AS epoch_ms(date_trunc('month', make_timestamp(t * 1000)))",
     "CREATE MACRO tangle_of(kind, root) AS unhex(sha256(encode(kind) || root))",

@@ -16,7 +16,7 @@ _SHARES_ACCURACY: Final = 10_000
 WAITS: Final = tuple(width for width in BUCKETS if width <= 365 * DAY)
 """Milliseconds by which the lengths of merges are told apart."""
 
-SHOWN: Final = "shown(time, received_at)"
+SHOWN: Final = "shown_at"
 """The time of a commit in tables over time."""
 
 Rows = Callable[[str], Sequence[Mapping[str, Any]]]

@@ -140,6 +140,7 @@ def commit_batches(
             commits.c.size,
             commits.c.timestamp,
             commits.c.received_at,
+            commits.c.display_time,
             commits.c.arrived_at,
             func.coalesce(commits.c.arrival, commits.c.num),
             commits.c.feed_sequence,

@@ -250,6 +250,7 @@ def _read() -> Iterator[tuple[str, Damage]]:
         "position",
         "time",
         "received_at",
+        "shown_at",
         "arrived_at",
         "arrival",
         "feed_sequence",

@@ -93,10 +93,14 @@ def write_export(
     """
     (folder / "commits").mkdir(parents=True)
     ranks: dict[tuple[str, str], int] = {}
+    shown = shown_times(row for rows in parts for row in rows)
     listed: list[dict[str, Any]] = []
     sequence = 0
     for number, rows in enumerate(parts, 1):
-        columns = [_values(row, sequence + index, ranks) for index, row in enumerate(rows, 1)]
+        columns = [
+            _values(row, sequence + index, ranks, shown[row.branch, row.name])
+            for index, row in enumerate(rows, 1)
+        ]
         sequence += len(rows)
         for values in columns:
             values["position_at"] = sequence
@@ -223,7 +227,16 @@ def received_of(row: Row) -> int:
     return row.time if T0_MS <= row.time < TIME_END else T0_MS
 
 
-def _values(row: Row, sequence: int, ranks: dict[tuple[str, str], int]) -> dict[str, Any]:
+def shown_times(rows: Iterable[Row]) -> dict[tuple[str, str], int]:
+    """Where a node shows each commit in time, by branch and name; what stands later is no cause yet."""
+    shown: dict[tuple[str, str], int] = {}
+    for row in rows:
+        causes = [shown[row.branch, ack] for ack in row.acks if (row.branch, ack) in shown]
+        shown[row.branch, row.name] = max([min(row.time, received_of(row)), *causes])
+    return shown
+
+
+def _values(row: Row, sequence: int, ranks: dict[tuple[str, str], int], shown: int) -> dict[str, Any]:
     sound = 1 + max((ranks.get((row.branch, ack), -1) for ack in row.acks), default=-1)
     ranks[row.branch, row.name] = sound
     return {
@@ -243,6 +256,7 @@ def _values(row: Row, sequence: int, ranks: dict[tuple[str, str], int]) -> dict[
         "size": row.size,
         "time": row.time,
         "received_at": received_of(row),
+        "shown_at": shown,
         "arrived_at": row.arrived,
         "arrival": sequence if row.arrival is None else row.arrival,
         "feed_sequence": row.feed,

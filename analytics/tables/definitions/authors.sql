@@ -7,7 +7,7 @@
 -- merges bigint: commits with several parents
 -- bytes bigint (bytes): size of the commits
 -- first_time bigint (ms since 1970-01-01 UTC): first stated time
--- last_time bigint (ms since 1970-01-01 UTC): last stated time, none after its receipt
+-- last_time bigint (ms since 1970-01-01 UTC): latest `shown_at`
 SELECT
     author,
     sum(commits) AS commits,

@@ -16,7 +16,7 @@
 -- concurrency double: share of commits whose rank another shares
 -- bytes bigint (bytes): size of the commits
 -- first_time bigint (ms since 1970-01-01 UTC): first stated time
--- last_time bigint (ms since 1970-01-01 UTC): last stated time, none after its receipt
+-- last_time bigint (ms since 1970-01-01 UTC): latest `shown_at`
 WITH of_feeds AS (
     SELECT
         branch_id,
@@ -36,8 +36,8 @@ WITH of_feeds AS (
         topic,
         repo_id,
         count(*) FILTER (WHERE acks_count = 0) AS roots,
-        count(*) FILTER (WHERE size(acked_at) = 0) AS heads,
-        count(*) FILTER (WHERE size(acked_at) > 1) AS forks
+        count(*) FILTER (WHERE acked_count = 0) AS heads,
+        count(*) FILTER (WHERE acked_count > 1) AS forks
     FROM ordered
     GROUP BY branch_id, topic, repo_id
 ), of_topics AS (

@@ -9,7 +9,7 @@
 -- first_rank bigint: least rank
 -- last_rank bigint: largest rank
 -- first_time bigint (ms since 1970-01-01 UTC): first stated time
--- last_time bigint (ms since 1970-01-01 UTC): last stated time, none after its receipt
+-- last_time bigint (ms since 1970-01-01 UTC): latest `shown_at`
 SELECT
     branch_id,
     coalesce(source_author, author) AS author,
@@ -19,6 +19,6 @@ SELECT
     min(rank) AS first_rank,
     max(rank) AS last_rank,
     min(plausible(time)) AS first_time,
-    max(shown(time, received_at)) AS last_time
+    max(plausible(shown_at)) AS last_time
 FROM ordered
 GROUP BY branch_id, coalesce(source_author, author)

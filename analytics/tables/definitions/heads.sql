@@ -1,37 +1,19 @@
 -- Rows: branch and time bucket with a change
--- How many heads a branch has over time. A commit is a head from its own time to that of the first that follows it. One
--- dated outside of the period, or by a bucket after its receipt, counts from when it was received: else its branch would
--- have no head until another came.
--- Period: ordered.shown(time, received_at)
+-- How many heads a branch has over time. A commit is a head from when the node shows it to when it shows the first that
+-- follows it: an author's clock leaves no branch without a head, and adds none.
+-- Period: ordered.shown_at
 --
 -- branch_id binary: the branch
 -- bucket_start bigint (ms since 1970-01-01 UTC): start of the bucket
 -- heads bigint: heads at its end
-WITH odd AS (
+WITH spans AS (
+    -- What is shown outside of the period counts from its border: no commit then is before its causes either.
     SELECT
         branch_id,
-        commit_id,
-        least(greatest(coalesce(plausible(received_at), $start), $start), $end) AS placed_at
+        least(greatest(shown_at, $start), $end) AS time,
+        least(greatest(shown_at, acked_from, $start), $end) AS until,
+        acked_count > 0 AS is_acked
     FROM ordered
-    WHERE time NOT BETWEEN $start AND $end OR plausible(time) - plausible(received_at) > $bucket
-), odd_acks AS (
-    SELECT branch_id, explode(acks) AS commit_id, placed_at
-    FROM commits
-    JOIN odd USING (branch_id, commit_id)
-), acked_by_odd AS (
-    SELECT branch_id, commit_id, min(placed_at) AS acked_from
-    FROM odd_acks
-    GROUP BY branch_id, commit_id
-), spans AS (
-    -- An author's clock may run before that of its cause: the cause then was a head for no time.
-    SELECT
-        branch_id,
-        coalesce(placed_at, time) AS time,
-        greatest(coalesce(placed_at, time), least(first_between(acked_at, $start, $end), acked_from)) AS until,
-        size(acked_at) > 0 AS is_acked
-    FROM ordered
-    LEFT JOIN odd USING (branch_id, commit_id)
-    LEFT JOIN acked_by_odd USING (branch_id, commit_id)
 ), steps AS (
     SELECT branch_id, time - time % $bucket AS bucket_start, 1 AS step
     FROM spans

@@ -25,8 +25,8 @@ WITH of_ranks AS (
         root,
         rank,
         count(*) AS width,
-        count(*) FILTER (WHERE size(acked_at) = 0) AS heads,
-        count(*) FILTER (WHERE size(acked_at) > 1) AS forks,
+        count(*) FILTER (WHERE acked_count = 0) AS heads,
+        count(*) FILTER (WHERE acked_count > 1) AS forks,
         count(*) FILTER (WHERE acks_count > 1) AS merges,
         min(plausible(time)) AS first_time,
         max(plausible(time)) AS last_time

@@ -7,6 +7,6 @@
 -- newest bigint (ms since 1970-01-01 UTC): stated time of the newest
 SELECT branch_id, count(*) AS heads, min(plausible(time)) AS oldest, max(plausible(time)) AS newest
 FROM ordered
-WHERE size(acked_at) = 0
+WHERE acked_count = 0
 GROUP BY branch_id
 HAVING count(*) > 1

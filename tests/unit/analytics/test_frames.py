@@ -108,12 +108,7 @@ TOLD_BY_MANIFESTS: Final = ("relay_topics", "relays", "stores")
 
 
 def _rows(table: pa.Table) -> list[str]:
-    return sorted(map(repr, map(_sorted_times, table.to_pylist())))
-
-
-def _sorted_times(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of an order, whose list of times stands in no order."""
-    return row | {"acked_at": sorted(row["acked_at"])} if "acked_at" in row else row
+    return sorted(map(repr, table.to_pylist()))
 
 
 def _types(table: pa.Table) -> list[tuple[str, pa.DataType]]:

@@ -167,6 +167,13 @@ COMMITS: Final = _table(
     _Column("received_at", _INT, "acceptance, by this node's clock", _MS),
     _utc("received_utc", "`received_at`"),
     _Column(
+        "shown_at",
+        _INT,
+        "where this node shows it in time: at `time`, at most at `received_at`, at least with the latest that it acks",
+        _MS,
+    ),
+    _utc("shown_utc", "`shown_at`"),
+    _Column(
         "arrived_at",
         _INT,
         "arrival, by this node's clock, of a commit that then waited for its causes; null of any other",

@@ -211,6 +211,7 @@ def test_silent_damages_are_found(spark: SparkSession, tmp_path: Path) -> None:
         right["sequence"] = left["sequence"]
         root["sequence"], root["arrival"] = 9, 9
         merge["acks"] *= 2
+        merge["shown_at"] = 5_000
         left["time_utc"] = 5_000
         side["feed_sequence"] = 7
         side["source_author"] = id_of("another")
@@ -225,6 +226,7 @@ def test_silent_damages_are_found(spark: SparkSession, tmp_path: Path) -> None:
         ("duplicate", "", min("left", "right", key=id_of), bad_alone),
         ("effect before its cause", "main", "left", bad_alone),
         ("effect before its cause", "main", "right", bad_alone),
+        ("effect before its cause", "main", "merge", bad_alone),
         ("ack twice", "main", "merge", bad_alone),
         ("wrong timestamp", "main", "left", bad_alone),
         ("disagreement", "side", "side", both),

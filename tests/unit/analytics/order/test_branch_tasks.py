@@ -48,7 +48,7 @@ def test_branches_without_a_place_have_no_digest(commits: list[Commit], faults: 
     )
 
 
-@pytest.mark.parametrize("name", ["branch_id", "sequence", "time"])
+@pytest.mark.parametrize("name", ["branch_id", "sequence", "time", "shown_at"])
 def test_commits_without_a_branch_or_a_number_are_refused(name: str) -> None:
     columns = {
         "branch_id": pa.array([b"x", b"x"], pa.binary()),
@@ -56,6 +56,7 @@ def test_commits_without_a_branch_or_a_number_are_refused(name: str) -> None:
         "acks": pa.array([[], [A]], pa.list_(pa.binary())),
         "sequence": pa.array([1, 2], pa.int64()),
         "time": pa.array([1, 2], pa.int64()),
+        "shown_at": pa.array([1, 2], pa.int64()),
         "mark": pa.array([0, 0], pa.int8()),
     }
     columns[name] = pa.array([columns[name][0].as_py(), None], columns[name].type)

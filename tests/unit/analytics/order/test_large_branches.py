@@ -1,7 +1,6 @@
 """Giants on a real Spark: whatever the graph and the ranges, the order is the kernel's, commit by commit."""
 
 import random
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,6 @@ from typing import Any
 import pytest
 from blake3 import blake3
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from analytics.order import large_branches as giants
 from analytics.order import rank_check as witness
@@ -95,7 +93,9 @@ def test_any_graph_has_the_kernels_order_and_digest_kept_by_spark_or_in_files(
     generator = random.Random(1)
     graphs = [_random_graph(generator, str(number)) for number in range(10)]
     frame = _frame(spark, [commit for graph in graphs for commit in graph])
-    frame = frame.selectExpr("*", "sequence % 5 AS time", "concat('note ', sequence) AS note")
+    frame = frame.selectExpr(
+        "*", "sequence % 5 AS time", "sequence % 7 AS shown_at", "concat('note ', sequence) AS note"
+    )
     expected, kept, in_files = (
         order_branches(
             frame, giant_from, carried=["note"], with_shapes=True, with_digests=True, folder=folder
@@ -111,7 +111,7 @@ def test_any_graph_has_the_kernels_order_and_digest_kept_by_spark_or_in_files(
 
 
 def _without_digests(ordered: OrderedBranches) -> DataFrame:
-    return ordered.order.withColumn("acked_at", F.sort_array("acked_at")).drop("digest")
+    return ordered.order.drop("digest")
 
 
 def _digests(ordered: OrderedBranches) -> dict[bytes, str]:
@@ -244,26 +244,6 @@ def test_a_boundary_over_its_bound_is_refused_with_the_branch(
     limit("BOUNDARY_SIZE_MAX", 24 * 3 - 1)
     with pytest.raises(LargeBranchRefused, match=f"branch {id_of('main').hex()[:16]} of 40 commits"):
         _ordered(spark, star, 10)
-
-
-def test_more_acks_of_one_commit_than_a_row_may_hold_are_refused(
-    spark: SparkSession, limit: Callable[[str, int], None]
-) -> None:
-    star = _sound([("main", (0,) if number else (), "post", False) for number in range(12)])
-    frame = _frame(spark, star).selectExpr("*", "sequence AS time")
-    limit("LARGE_BRANCH_ACKED_BY_COUNT_MAX", 0)
-    refused = r"of 12 commits: (\d+) of other ranges ack one and the same"
-    with pytest.raises(LargeBranchRefused, match=refused) as told:
-        linearize(frame, 10, with_shapes=True)
-    found = re.search(refused, str(told.value))
-    assert found is not None
-    outside = int(found[1])
-    limit("LARGE_BRANCH_ACKED_BY_COUNT_MAX", outside - 1)
-    with pytest.raises(LargeBranchRefused, match=refused):
-        linearize(frame, 10, with_shapes=True)
-    limit("LARGE_BRANCH_ACKED_BY_COUNT_MAX", outside)
-    order = linearize(frame, 10, with_shapes=True)
-    assert order.selectExpr("max(size(acked_at)) AS most").collect()[0]["most"] == 11
 
 
 def test_more_rounds_than_allowed_are_refused(spark: SparkSession, limit: Callable[[str, int], None]) -> None:

@@ -20,7 +20,7 @@ from analytics.tables.periods import SHOWN, Period
 from ravel.exports.checking import FILE_BYTES_MAX, SUM_MAX, Holdings, read_export
 from tests.support.analyses import Counted
 from tests.support.drawn_exports import histories
-from tests.support.exports import DAY_MS, T0_MS, Row, id_of, received_of, write_export
+from tests.support.exports import DAY_MS, T0_MS, Row, id_of, received_of, shown_times, write_export
 
 pytestmark = pytest.mark.slow
 
@@ -39,20 +39,14 @@ def nearest(values: Iterable[int], share: float) -> int | None:
     return ordered[max(ceil(share * len(ordered)) - 1, 0)] if ordered else None
 
 
-def shown_at(row: Row) -> int:
-    """The time by which curves place a commit."""
-    received = received_of(row)
-    return min(row.time, received) if row.time else received
-
-
 def naive_branches(rows: Sequence[Row], ranks: Mapping[str, int]) -> dict[bytes, dict[str, Any]]:
     found = {}
+    shown = shown_times(rows)
     for branch in {row.branch for row in rows if row.name in ranks}:
         of_branch = [row for row in rows if row.branch == branch and row.name in ranks]
         acked = Counter(ack for row in of_branch for ack in row.acks)
         widths = Counter(ranks[row.name] for row in of_branch)
         times = [row.time for row in of_branch if row.time]
-        shown_times = [shown_at(row) for row in of_branch]
         found[id_of(branch)] = {
             "repo_id": id_of("repo"),
             "commits": len(of_branch),
@@ -68,7 +62,7 @@ def naive_branches(rows: Sequence[Row], ranks: Mapping[str, int]) -> dict[bytes,
             "concurrency": sum(width for width in widths.values() if width > 1) / len(of_branch),
             "bytes": sum(row.size for row in of_branch),
             "first_time": min(times, default=None),
-            "last_time": max(shown_times),
+            "last_time": max(filter(None, (shown[branch, row.name] for row in of_branch)), default=None),
         }
     return found
 
@@ -76,20 +70,16 @@ def naive_branches(rows: Sequence[Row], ranks: Mapping[str, int]) -> dict[bytes,
 def naive_heads(
     rows: Sequence[Row], ranks: Mapping[str, int], period: Period
 ) -> dict[tuple[bytes, int], int]:
-    """Heads at the end of each bucket in which one came or went. What is dated outside counts from its receipt."""
+    """Heads at the end of each bucket in which one came or went. What is outside of the period counts from its border."""
     steps: Counter[tuple[str, int]] = Counter()
     placed = [row for row in rows if row.name in ranks]
-    times = {
-        row.name: row.time
-        if period.start <= row.time <= min(period.end, received_of(row) + period.bucket)
-        else min(max(received_of(row), period.start), period.end)
-        for row in placed
-    }
+    shown = shown_times(rows)
+    times = {row.name: min(max(shown[row.branch, row.name], period.start), period.end) for row in placed}
     for row in placed:
         ackers = [other.name for other in placed if row.name in other.acks]
         steps[row.branch, times[row.name] // period.bucket] += 1
         if ackers:
-            until = max(times[row.name], min(times[name] for name in ackers))
+            until = min(times[name] for name in ackers)
             steps[row.branch, until // period.bucket] -= 1
     heads, found = Counter[str](), {}
     for (branch, bucket), step in sorted(steps.items()):
@@ -170,8 +160,8 @@ def test_what_is_counted_of_tangles_is_what_plain_python_counts(history: tuple[l
             assert branches == naive_branches(rows, ranks)
             merges = counted.table("merges", "branch_id")
             assert merges == naive_merges(rows, ranks)
-            shown = {key: cells["merges"] for key, cells in branches.items() if cells["merges"]}
-            assert {key: cells["merges"] for key, cells in merges.items()} == shown, (
+            with_merges = {key: cells["merges"] for key, cells in branches.items() if cells["merges"]}
+            assert {key: cells["merges"] for key, cells in merges.items()} == with_merges, (
                 "one figure in both tables"
             )
             faults = counted.table("faults", "branch_id")
@@ -192,11 +182,12 @@ def test_what_is_counted_of_tangles_is_what_plain_python_counts(history: tuple[l
         else:
             found = {key: cells["heads"] for key, cells in heads.items()}
             assert found == naive_heads(rows, ranks, period)
+            shown = shown_times(rows)
             bucket = {
                 row.name: next(
                     (
                         time - time % period.bucket
-                        for time in (shown_at(row), received_of(row))
+                        for time in (shown[row.branch, row.name], received_of(row))
                         if period.start <= time <= period.end
                     ),
                     None,
@@ -312,6 +303,26 @@ def test_a_branch_never_has_no_head_where_one_commit_is_dated_far_off(tmp_path: 
         counted.catalog.write(["heads"])
         heads = [row["heads"] for row in counted.engine.rows("SELECT heads FROM heads ORDER BY bucket_start")]
     assert {*heads} == {1}
+
+
+def test_a_clock_that_is_late_adds_no_head(tmp_path: Path) -> None:
+    # The third is dated a week before its cause, and so are the three that follow it: a chain, not one commit alone.
+    times = [0, 10, 3, 4, 5, 6, 11, 12]
+    rows = [
+        Row(
+            f"c{n}",
+            (f"c{n - 1}",) if n else (),
+            time=T0_MS + day * DAY_MS,
+            received=T0_MS + max(times[: n + 1]) * DAY_MS,
+        )
+        for n, day in enumerate(times)
+    ]
+    with Counted([read_export(write_export(tmp_path / "export", rows))], tmp_path / "out") as counted:
+        counted.catalog.write(["heads", "growth"])
+        heads = [row["heads"] for row in counted.engine.rows("SELECT heads FROM heads ORDER BY bucket_start")]
+        growth = counted.table("growth", "bucket_start")
+    assert {*heads} == {1}
+    assert not [start for start in growth if T0_MS < start < T0_MS + 9 * DAY_MS], "nothing was shown then"
 
 
 def test_merges_are_sorted_by_how_long_they_waited(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from node.authoring.author import Author
@@ -17,6 +18,7 @@ from storage.commits.display import load_display_window
 from storage.commits.void_marks import load_judged, mark_void
 from storage.repos.repos import Branch
 from tests.support.builders import NOW_MS, World, count_accepted, writing_topic
+from tests.support.exports import export_node
 
 _HOUR_MS = 3_600_000
 
@@ -76,6 +78,23 @@ def test_causes_stay_before_effects_whatever_is_asserted(world: World) -> None:
     for name in "dcabe":
         _take(world, name, there, 5)
     assert _shown(world, there) == "root c a b d e"
+
+
+def test_an_export_states_where_commits_are_shown_whatever_their_clocks_say(
+    world: World, tmp_path: Path
+) -> None:
+    hours = {"a": 3, "backdated": 1, "follows": 2, "ahead": 9}
+    acks: list[str] = []
+    for name, hour in hours.items():
+        _write(world, name, hour, acks)
+        acks = [name]
+    there = world.copy()
+    for name in hours:
+        _take(world, name, there, 5)
+    export_node(there[0].database, tmp_path / "export", "node", 1)
+    rows = pq.read_table(tmp_path / "export" / "commits", columns=["commit_id", "shown_at"]).to_pylist()
+    found = {row["commit_id"]: (row["shown_at"] - NOW_MS) / _HOUR_MS for row in rows}
+    assert [found[world.commits[name].commit_id] for name in hours] == [3, 3, 3, 5]
 
 
 def test_what_is_backdated_is_not_shown_among_what_was_signed(world: World) -> None:

@@ -561,7 +561,15 @@ def test_merging_bodies_holds_no_more_of_them_than_writing_did(
 @pytest.mark.sqlite
 def test_few_columns_of_commits_have_nulls() -> None:
     optional = [field.name for field in COMMITS if field.nullable]
-    assert optional == ["repo_name", "source_author", "time_utc", "received_utc", "arrived_at", "arrived_utc"]
+    assert optional == [
+        "repo_name",
+        "source_author",
+        "time_utc",
+        "received_utc",
+        "shown_utc",
+        "arrived_at",
+        "arrived_utc",
+    ]
 
 
 @pytest.mark.sqlite

@@ -31,6 +31,8 @@ COMMENT ON COLUMN commits.time IS 'asserted by the author; anything is possible 
 COMMENT ON COLUMN commits.time_utc IS '`time` as a timestamp; null outside of the years 1970 to 2199';
 COMMENT ON COLUMN commits.received_at IS 'acceptance, by this node''s clock (ms since 1970-01-01 UTC)';
 COMMENT ON COLUMN commits.received_utc IS '`received_at` as a timestamp; null outside of the years 1970 to 2199';
+COMMENT ON COLUMN commits.shown_at IS 'where this node shows it in time: at `time`, at most at `received_at`, at least with the latest that it acks (ms since 1970-01-01 UTC)';
+COMMENT ON COLUMN commits.shown_utc IS '`shown_at` as a timestamp; null outside of the years 1970 to 2199';
 COMMENT ON COLUMN commits.arrived_at IS 'arrival, by this node''s clock, of a commit that then waited for its causes; null of any other (ms since 1970-01-01 UTC)';
 COMMENT ON COLUMN commits.arrived_utc IS '`arrived_at` as a timestamp; null outside of the years 1970 to 2199';
 COMMENT ON COLUMN commits.arrival IS 'order of arrival at this node, which no clock moves: of the numbers of `sequence`, and that of what did not wait';
@@ -57,6 +59,8 @@ COMMENT ON COLUMN commits_text.time IS 'asserted by the author; anything is poss
 COMMENT ON COLUMN commits_text.time_utc IS '`time` as a timestamp; null outside of the years 1970 to 2199';
 COMMENT ON COLUMN commits_text.received_at IS 'acceptance, by this node''s clock (ms since 1970-01-01 UTC)';
 COMMENT ON COLUMN commits_text.received_utc IS '`received_at` as a timestamp; null outside of the years 1970 to 2199';
+COMMENT ON COLUMN commits_text.shown_at IS 'where this node shows it in time: at `time`, at most at `received_at`, at least with the latest that it acks (ms since 1970-01-01 UTC)';
+COMMENT ON COLUMN commits_text.shown_utc IS '`shown_at` as a timestamp; null outside of the years 1970 to 2199';
 COMMENT ON COLUMN commits_text.arrived_at IS 'arrival, by this node''s clock, of a commit that then waited for its causes; null of any other (ms since 1970-01-01 UTC)';
 COMMENT ON COLUMN commits_text.arrived_utc IS '`arrived_at` as a timestamp; null outside of the years 1970 to 2199';
 COMMENT ON COLUMN commits_text.arrival IS 'order of arrival at this node, which no clock moves: of the numbers of `sequence`, and that of what did not wait';
@@ -86,15 +90,17 @@ COMMENT ON COLUMN edits_text.kind IS 'insert (it came back), remove, move';
 COMMENT ON COLUMN edits_text.passed_before IS 'checkpoints before it until then; null where it did not stand in the timeline';
 COMMENT ON COLUMN edits_text.passed_after IS 'the same from then on';
 
-CREATE OR REPLACE VIEW bodies AS SELECT CAST(NULL AS BIGINT) AS sequence, CAST(NULL AS BLOB) AS commit_id, CAST(NULL AS VARCHAR) AS body_kind, CAST(NULL AS BLOB) AS body WHERE false;
+CREATE OR REPLACE VIEW bodies AS SELECT CAST(NULL AS BIGINT) AS sequence, CAST(NULL AS BLOB) AS commit_id, CAST(NULL AS VARCHAR) AS body_kind, CAST(NULL AS VARCHAR) AS document, CAST(NULL AS BLOB) AS body WHERE false;
 CREATE OR REPLACE VIEW bodies_text AS SELECT * REPLACE (ravel_id(commit_id) AS commit_id) FROM bodies;
 COMMENT ON COLUMN bodies.sequence IS 'of the commit, as in `commits`';
 COMMENT ON COLUMN bodies.commit_id IS 'the commit''s id';
 COMMENT ON COLUMN bodies.body_kind IS 'kind of the body';
+COMMENT ON COLUMN bodies.document IS 'name of the set, dict or JSON document that it is about; empty: it has none';
 COMMENT ON COLUMN bodies.body IS 'its encoding, see docs/specification/protocol.md';
 COMMENT ON COLUMN bodies_text.sequence IS 'of the commit, as in `commits`';
 COMMENT ON COLUMN bodies_text.commit_id IS 'the commit''s id';
 COMMENT ON COLUMN bodies_text.body_kind IS 'kind of the body';
+COMMENT ON COLUMN bodies_text.document IS 'name of the set, dict or JSON document that it is about; empty: it has none';
 COMMENT ON COLUMN bodies_text.body IS 'its encoding, see docs/specification/protocol.md';
 
 CREATE OR REPLACE VIEW relay_commits AS SELECT CAST(NULL AS BIGINT) AS sequence, CAST(NULL AS BLOB) AS topic, CAST(NULL AS BLOB) AS commit_id, CAST(NULL AS BLOB[]) AS acks, CAST(NULL AS BIGINT) AS blocks, CAST(NULL AS BIGINT) AS size, CAST(NULL AS BIGINT) AS received_at, CAST(NULL AS TIMESTAMPTZ) AS received_utc WHERE false;
@@ -162,7 +168,7 @@ COMMENT ON COLUMN relay_blocks_text.child_ids IS 'ids of its children';
 COMMENT ON COLUMN relay_blocks_text.content IS 'the encoding of the commit''s own block; null of others';
 
 CREATE OR REPLACE VIEW memberships AS FROM read_parquet(coalesce(regexp_replace(getvariable('export'), '([*?\[])', '[\1]', 'g'), '.') || '/memberships/*.parquet');
-CREATE OR REPLACE VIEW memberships_text AS SELECT * REPLACE (ravel_id(commit_id) AS commit_id, ravel_id(repo_id) AS repo_id, ravel_id(member) AS member, ravel_id(epoch) AS epoch) FROM memberships;
+CREATE OR REPLACE VIEW memberships_text AS SELECT * REPLACE (ravel_id(commit_id) AS commit_id, ravel_id(repo_id) AS repo_id, ravel_id(member) AS member, ravel_id(epoch) AS epoch, ravel_id(root) AS root, [ravel_id(id) FOR id IN previous] AS previous) FROM memberships;
 COMMENT ON COLUMN memberships.sequence IS 'of the commit, as in `commits`';
 COMMENT ON COLUMN memberships.commit_id IS 'the commit''s id';
 COMMENT ON COLUMN memberships.repo_id IS 'the repo';
@@ -173,6 +179,9 @@ COMMENT ON COLUMN memberships.epoch IS 'epoch that it starts (its own id), or ad
 COMMENT ON COLUMN memberships.reason IS 'why the epoch began';
 COMMENT ON COLUMN memberships.sealed_to IS 'members to which it seals an epoch''s secrets (members)';
 COMMENT ON COLUMN memberships.counts IS 'whether it counted, by all that the node had of the root branch';
+COMMENT ON COLUMN memberships.kind IS 'tangle in which it has a place: epoch (what starts epochs), members (who comes and goes in one), or null';
+COMMENT ON COLUMN memberships.root IS 'the tangle''s first commit: the repo''s init, or its epoch''s';
+COMMENT ON COLUMN memberships.previous IS 'ids that it follows there';
 COMMENT ON COLUMN memberships_text.sequence IS 'of the commit, as in `commits`';
 COMMENT ON COLUMN memberships_text.commit_id IS 'the commit''s id';
 COMMENT ON COLUMN memberships_text.repo_id IS 'the repo';
@@ -183,6 +192,9 @@ COMMENT ON COLUMN memberships_text.epoch IS 'epoch that it starts (its own id), 
 COMMENT ON COLUMN memberships_text.reason IS 'why the epoch began';
 COMMENT ON COLUMN memberships_text.sealed_to IS 'members to which it seals an epoch''s secrets (members)';
 COMMENT ON COLUMN memberships_text.counts IS 'whether it counted, by all that the node had of the root branch';
+COMMENT ON COLUMN memberships_text.kind IS 'tangle in which it has a place: epoch (what starts epochs), members (who comes and goes in one), or null';
+COMMENT ON COLUMN memberships_text.root IS 'the tangle''s first commit: the repo''s init, or its epoch''s';
+COMMENT ON COLUMN memberships_text.previous IS 'ids that it follows there';
 
 CREATE OR REPLACE VIEW members AS FROM read_parquet(coalesce(regexp_replace(getvariable('export'), '([*?\[])', '[\1]', 'g'), '.') || '/members/*.parquet');
 CREATE OR REPLACE VIEW members_text AS SELECT * REPLACE (ravel_id(repo_id) AS repo_id, ravel_id(member) AS member, ravel_id(person) AS person) FROM members;
@@ -247,13 +259,13 @@ CREATE OR REPLACE VIEW files AS FROM read_parquet(coalesce(regexp_replace(getvar
 CREATE OR REPLACE VIEW files_text AS SELECT * REPLACE (ravel_id(commit_id) AS commit_id, ravel_id(object_id) AS object_id) FROM files;
 COMMENT ON COLUMN files.sequence IS 'of the commit, as in `commits`';
 COMMENT ON COLUMN files.commit_id IS 'the commit''s id';
-COMMENT ON COLUMN files.object_id IS 'the file''s id: of its content as it is encrypted in the repo''s epoch';
-COMMENT ON COLUMN files.name IS 'its name; null where the export has no bodies, or nobody names it';
+COMMENT ON COLUMN files.object_id IS 'the file''s id: of its content as it is encrypted in the repo''s epoch; a keyed hash of that beside pseudonyms';
+COMMENT ON COLUMN files.name IS 'name; null if the export has no bodies or the thing has no name';
 COMMENT ON COLUMN files.size IS 'its size, as the author says (bytes)';
 COMMENT ON COLUMN files_text.sequence IS 'of the commit, as in `commits`';
 COMMENT ON COLUMN files_text.commit_id IS 'the commit''s id';
-COMMENT ON COLUMN files_text.object_id IS 'the file''s id: of its content as it is encrypted in the repo''s epoch';
-COMMENT ON COLUMN files_text.name IS 'its name; null where the export has no bodies, or nobody names it';
+COMMENT ON COLUMN files_text.object_id IS 'the file''s id: of its content as it is encrypted in the repo''s epoch; a keyed hash of that beside pseudonyms';
+COMMENT ON COLUMN files_text.name IS 'name; null if the export has no bodies or the thing has no name';
 COMMENT ON COLUMN files_text.size IS 'its size, as the author says (bytes)';
 
 CREATE OR REPLACE VIEW pending AS SELECT CAST(NULL AS BLOB) AS commit_id, CAST(NULL AS BLOB) AS topic, CAST(NULL AS BLOB) AS branch_id, CAST(NULL AS VARCHAR) AS reason, CAST(NULL AS BIGINT) AS lacking, CAST(NULL AS BIGINT) AS size, CAST(NULL AS BIGINT) AS arrived_at, CAST(NULL AS TIMESTAMPTZ) AS arrived_utc, CAST(NULL AS BIGINT) AS arrival WHERE false;
@@ -281,7 +293,7 @@ CREATE OR REPLACE VIEW rejections AS SELECT CAST(NULL AS BLOB) AS commit_id, CAS
 CREATE OR REPLACE VIEW rejections_text AS SELECT * REPLACE (ravel_id(commit_id) AS commit_id, ravel_id(branch_id) AS branch_id) FROM rejections;
 COMMENT ON COLUMN rejections.commit_id IS 'the commit''s id';
 COMMENT ON COLUMN rejections.branch_id IS 'the branch';
-COMMENT ON COLUMN rejections.code IS 'why: docs/specification/membership.md has the codes';
+COMMENT ON COLUMN rejections.code IS 'why: docs/specification/protocol.md has the codes';
 COMMENT ON COLUMN rejections_text.commit_id IS 'the commit''s id';
 COMMENT ON COLUMN rejections_text.branch_id IS 'the branch';
-COMMENT ON COLUMN rejections_text.code IS 'why: docs/specification/membership.md has the codes';
+COMMENT ON COLUMN rejections_text.code IS 'why: docs/specification/protocol.md has the codes';
