@@ -188,12 +188,13 @@ def _one_row_per_id(stated: str, has_authors: bool) -> str:
     columns = sql_columns("commits")
     # What every node computes alike. Names, times of receipt and sequences may differ between nodes.
     alike = ", ".join(["branch_id", "acks", "rank"] + ["author"] * has_authors)
+    told = ", ".join("first_shown AS shown_at" if name == "shown_at" else name for name in columns)
     order = ", ".join(f"{name} NULLS FIRST" for name in columns)
     return f"""
         WITH firsts AS (
-            SELECT commit_id, min(sequence) AS sequence FROM {stated} GROUP BY commit_id
+            SELECT commit_id, min(sequence) AS sequence, min(shown_at) AS first_shown FROM {stated} GROUP BY commit_id
         ), candidates AS (
-            SELECT DISTINCT {", ".join(columns)} FROM {stated} SEMI JOIN firsts USING (commit_id, sequence)
+            SELECT DISTINCT {told} FROM {stated} JOIN firsts USING (commit_id, sequence)
         ), contents AS (
             SELECT DISTINCT commit_id, {alike} FROM {stated}
         ), disputed AS (

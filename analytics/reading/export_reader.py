@@ -76,8 +76,9 @@ def count_rows(exports: Sequence[Export]) -> int:
 def load_commits(spark: "SparkSession", *exports: Export) -> "DataFrame":
     """Return the commits of one or more exports, one row per commit id, with the columns `is_disputed` and `is_void` added.
 
-    Of several copies the one of the smallest sequence stays, which is the same on every run. What one export calls void is
-    void: the others may not have heard of it. Authors are compared where they are called alike.
+    Of several copies the one of the smallest sequence stays, which is the same on every run, at the least `shown_at` of all:
+    a parent's then is no later than its child's, whose copies stay. What one export calls void is void: the others may not
+    have heard of it. Authors are compared where they are called alike.
     """
     from pyspark.sql import functions as F
 
@@ -107,19 +108,22 @@ def one_row_per_id(rows: "DataFrame", has_authors: bool) -> "DataFrame":
     from pyspark.sql import functions as F
 
     names = [name for name in COMMITS.names if name in rows.columns]
+    kept = [name for name in names if name != "shown_at"]
     # What every node computes alike. Names, times of receipt and sequences may differ between nodes.
     names_alike = ["branch_id", "acks", "rank", *(["author"] if has_authors else [])]
     # Compared as they are: who chooses their bytes can find others of the same 64-bit hash.
     agreed = F.struct(*names_alike)
     grouped = (
-        rows.select(F.col("commit_id"), F.struct(*names).alias("row"), agreed.alias("agreed"))
+        rows.select("commit_id", "shown_at", F.struct(*kept).alias("row"), agreed.alias("agreed"))
         .groupBy("commit_id")
         .agg(
             F.min("row").alias("row"),
+            F.min("shown_at").alias("shown_at"),
             (~F.min("agreed").eqNullSafe(F.max("agreed"))).alias("is_disputed"),
         )
     )
-    return grouped.select(*[F.col(f"row.{name}").alias(name) for name in names], F.col("is_disputed"))
+    found = [F.col(f"row.{name}" if name in kept else name).alias(name) for name in names]
+    return grouped.select(*found, F.col("is_disputed"))
 
 
 def read_table(spark: "SparkSession", exports: Sequence[Export], table: str) -> "DataFrame":

@@ -325,6 +325,23 @@ def test_a_clock_that_is_late_adds_no_head(tmp_path: Path) -> None:
     assert not [start for start in growth if T0_MS < start < T0_MS + 9 * DAY_MS], "nothing was shown then"
 
 
+def test_copies_of_several_nodes_are_placed_in_one_time(tmp_path: Path) -> None:
+    # Both place a chain's middle, whose clock is ahead, at its receipt: one much later than the other.
+    def told(node: str, received: int, *others: str) -> Path:
+        middle = Row("c1", ("c0",), time=T0_MS + 300 * DAY_MS, received=T0_MS + received * DAY_MS)
+        last = Row("c2", ("c1",), time=T0_MS + 61 * DAY_MS, received=T0_MS + (received + 1) * DAY_MS)
+        between = [Row(name, branch="side") for name in ("x", "y")]
+        rows = {row.name: row for row in (Row("c0"), middle, last, *between)}
+        return write_export(tmp_path / node, [rows[name] for name in others], node=node)
+
+    late = told("late", 200, "c0", "c1", "x", "y", "c2")
+    soon = told("soon", 60, "c0", "x", "c1", "c2", "y")
+    with Counted([read_export(late), read_export(soon)], tmp_path / "out") as counted:
+        counted.catalog.write(["heads"])
+        heads = counted.engine.rows("SELECT branch_id, heads FROM heads")
+    assert {row["heads"] for row in heads if row["branch_id"] == id_of("main")} == {1}
+
+
 def test_merges_are_sorted_by_how_long_they_waited(tmp_path: Path) -> None:
     rows = [Row("root")]
     for number, waited in enumerate((0, 1_000, 1_001, 60_000, 400 * DAY_MS, -1)):
