@@ -149,7 +149,7 @@ def tables_below(definition: Definition, seen: set[str]) -> set[str]:
     return found
 
 
-PLACES_CARRIED: Final = ("kind", "root", "repo_id", "author", "time", "acks")
+PLACES_CARRIED: Final = ("kind", "root", "repo_id", "author", "time", "shown_at", "acks")
 """Columns of places in tangles that are counted besides their order."""
 _PLACES: Final = """
 WITH $more all_told AS (

@@ -14,7 +14,7 @@
 -- commits bigint: commits
 -- authors bigint: authors
 -- first_time bigint (ms since 1970-01-01 UTC): first stated time
--- last_time bigint (ms since 1970-01-01 UTC): last stated time
+-- last_time bigint (ms since 1970-01-01 UTC): latest `shown_at`
 WITH by_author AS (
     SELECT
         repo_id,
@@ -22,7 +22,7 @@ WITH by_author AS (
         author,
         count(*) AS commits,
         min(plausible(time)) AS first_time,
-        max(plausible(time)) AS last_time
+        max(plausible(shown_at)) AS last_time
     FROM ordered
     GROUP BY repo_id, topic, author
 ), written AS (

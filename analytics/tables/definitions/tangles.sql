@@ -18,7 +18,7 @@
 -- latency_p50 bigint (ms): median time from what a commit follows to it
 -- latency_p90 bigint (ms): of nine in ten, at most
 -- first_time bigint (ms since 1970-01-01 UTC): first stated time
--- last_time bigint (ms since 1970-01-01 UTC): last stated time
+-- last_time bigint (ms since 1970-01-01 UTC): latest `shown_at`
 WITH of_ranks AS (
     SELECT
         kind,
@@ -29,7 +29,7 @@ WITH of_ranks AS (
         count(*) FILTER (WHERE acked_count > 1) AS forks,
         count(*) FILTER (WHERE acks_count > 1) AS merges,
         min(plausible(time)) AS first_time,
-        max(plausible(time)) AS last_time
+        max(plausible(shown_at)) AS last_time
     FROM tangled
     WHERE fault IS NULL
     GROUP BY kind, root, rank

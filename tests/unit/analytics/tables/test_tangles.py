@@ -4,6 +4,7 @@ tests/unit/analytics/engines holds Spark to the same rows.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,8 @@ PLACES = stated_places(
 
 
 def test_a_thread_has_its_own_order_shape_people_and_pace(tmp_path: Path) -> None:
-    found = count(tmp_path, THREAD, PLACES)
+    ahead = replace(THREAD[-1], received=T0_MS + 7 * HOUR_MS)
+    found = count(tmp_path, [*THREAD[:-1], ahead], PLACES)
     order = {row["commit_id"]: row for row in found["tangle_order"] if row["kind"] == "reply"}
     ranks = {name: order[id_of(name)]["rank"] for name in "abcde"}
     assert ranks == {"a": 0, "b": 1, "c": 1, "d": 2, "e": 3}
@@ -74,7 +76,7 @@ def test_a_thread_has_its_own_order_shape_people_and_pace(tmp_path: Path) -> Non
         "latency_p50": 3 * HOUR_MS,
         "latency_p90": 6 * HOUR_MS,
         "first_time": T0_MS,
-        "last_time": T0_MS + 8 * HOUR_MS,
+        "last_time": T0_MS + 7 * HOUR_MS,  # the last is dated after its receipt
     }
     assert (thread["root"], thread["branch_id"]) == (id_of("a"), id_of("main"))
 
