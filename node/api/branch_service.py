@@ -39,6 +39,7 @@ from node.observe.standing import Standings
 from node.scuttlebutt.threads import THREAD
 from node.sync.hub import Hub
 from node.timelines.commit_history import describe, list_past
+from node.timelines.opened import show_opened
 from node.timelines.tangles import TangleQuestion, show_tangle
 from node.timelines.timelines import HEADS_SHOWN_MAX, Feeds, Timelines
 from node.timelines.unseen import UnseenCommits
@@ -144,7 +145,7 @@ class BranchService:
 
     async def show_commit(self, commit: str) -> CommitView:
         """Return a commit with all its fields."""
-        return await self._hub.run_blocking(describe, self._hub.replica, commit)
+        return await show_opened(self._hub, partial(describe, self._hub.replica, commit))
 
     async def show_past(self, branch: str, commit: str, limit: int) -> PastCommits:
         """Return the end of a branch as it was at a commit, named by its id or a tag."""
@@ -153,7 +154,7 @@ class BranchService:
         tag = (await self._hub.run_blocking(self.names.tags, repo)).get(commit)
         if tag is not None and tag.commit is not None:
             commit = id_text(tag.commit)
-        return await self._hub.run_blocking(list_past, self._hub.replica, target, commit, limit)
+        return await show_opened(self._hub, partial(list_past, self._hub.replica, target, commit, limit))
 
     async def show_tangle(
         self,

@@ -153,8 +153,10 @@ class DocumentQueries:
     async def plan(self, branch: str, query: DocumentQuery) -> Plan:
         """Choose how the documents of a query are walked through, by an index if one has its order.
 
-        Costs as `DocumentIndexes.find`. Raises ServiceError `busy`.
+        Costs as `DocumentIndexes.find` and `Documents.open_all`: it waits here, not in the time that a query has. Raises
+        ServiceError `busy`, `incomplete`.
         """
+        await self._documents.open_all(JSON, branch)
 
         def find(index: DocumentIndex) -> tuple[bytes, bytes, bytes] | None:
             if not query.prefix.startswith(index.prefix):

@@ -3,7 +3,7 @@
 `verifier.documents` has the rules, and `document_state` reads what they come to.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
@@ -22,12 +22,12 @@ from node.content.document_snapshots import snapshot
 from node.content.document_state import (
     NOTHING_SAID,
     DocumentState,
-    StaleDocument,
     StandingDocument,
     Unwritten,
     read_fresh,
 )
 from node.content.lineage import lineage_nums
+from node.content.opening import open_bodies, read_opened
 from node.contract.document_values import ValuesWindow, WrittenValues
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
@@ -176,7 +176,7 @@ class Documents:
                 },
             )
 
-        return await self._read_fresh(target, kind, [name], read)
+        return await self._read_fresh(target, kind, name, read)
 
     async def read_entry(
         self, kind: ValuesKind, branch: str, key: str, name: str = ""
@@ -192,7 +192,7 @@ class Documents:
             document = state.find(connection, target, kind, name)
             return state.entries(connection, kind, document, [key]).get(key, NOTHING_SAID)
 
-        entry = await self._read_fresh(target, kind, [name], read)
+        entry = await self._read_fresh(target, kind, name, read)
         if not entry.values:
             raise ServiceError(
                 "not_found",
@@ -211,7 +211,7 @@ class Documents:
         def read(connection: Connection) -> dict[str, DocumentEntry]:
             return state.entries(connection, kind, state.find(connection, target, kind, name), keys)
 
-        return await self._read_fresh(target, kind, [name], read)
+        return await self._read_fresh(target, kind, name, read)
 
     async def read_marks(
         self, kind: ValuesKind, branch: str, keys: Sequence[str], name: str
@@ -248,7 +248,7 @@ class Documents:
             document = self._state.find(connection, target, kind, name)
             return read(Look(self._state, connection, kind, document))
 
-        return id_text(target.branch_id), await self._read_fresh(target, kind, [name], find)
+        return id_text(target.branch_id), await self._read_fresh(target, kind, name, find)
 
     async def edit(
         self, kind: ValuesKind, branch: str, wanted: Mapping[str, str | None], name: str = ""
@@ -294,7 +294,13 @@ class Documents:
         def number(connection: Connection, written: Sequence[WrittenCommit]) -> None:
             nums.update(load_nums(connection, [one.commit_id for one in written]))
 
-        written = await write_commits(self._hub, self._author, target, plan, number)
+        written = await read_opened(
+            self._hub,
+            target,
+            lambda: write_commits(self._hub, self._author, target, plan, number),
+            kind.bodies,
+            name,
+        )
         self._reader.keep_written(
             {
                 nums[one.commit_id]: (one.commit_id, draft.body)
@@ -331,7 +337,10 @@ class Documents:
             entries = self._reduce_said(pass_over_missing(kind, said) if without_missing else said)
             return [Draft(body, document=name) for body in snapshot(entries, kind)]
 
-        written = await write_commits(self._hub, self._author, target, plan)
+        def write() -> Awaitable[list[WrittenCommit]]:
+            return write_commits(self._hub, self._author, target, plan)
+
+        written = await read_opened(self._hub, target, write, kind.bodies, name)
         return {
             "branch": id_text(target.branch_id),
             "commits": [id_text(one.commit_id) for one in (*summed, *written)],
@@ -368,6 +377,15 @@ class Documents:
         return [
             _draft(JSON, name, group, document.depth) for group in group_values(sums, JSON.edit_count_max)
         ]
+
+    async def open_all(self, kind: ValuesKind, branch: str) -> None:
+        """Have all documents of a kind come, where a branch or what it continues is not kept: for who reads many.
+
+        Costs O(branches of the repo), and there O(absent bodies) and the wait of `fetch_opened`.
+        """
+        target = self._find_branch(branch)
+        if not all(one.is_kept for one in self._hub.replica.branches_in(target.repo_num)):
+            await open_bodies(self._hub, target, kind.bodies)
 
     async def list_names(
         self, kind: ValuesKind, branch: str, prefix: str, after: str | None, limit: int
@@ -408,7 +426,7 @@ class Documents:
                     raise
             return found
 
-        return await self._read_fresh(target, kind, names[:1], read)
+        return await self._read_fresh(target, kind, names[0], read)
 
     async def list_changes(
         self, kind: ValuesKind, branch: str, since: int, limit: int
@@ -453,21 +471,20 @@ class Documents:
         return await self._hub.run_blocking(run)
 
     async def _read_fresh(
-        self, branch: Branch, kind: ValuesKind, names: Sequence[str], read: Callable[[Connection], T]
+        self, branch: Branch, kind: ValuesKind, name: str, read: Callable[[Connection], T]
     ) -> T:
-        def refresh(connection: Connection) -> None:
-            stale: StaleDocument | None = None
-            for name in names:
-                try:
-                    self._refresh(connection, branch, kind, name)
-                except (
-                    StaleDocument
-                ) as error:  # of the others too it is to be known whether they can be made anew
-                    stale = error
-            if stale is not None:
-                raise stale
+        """Read after a document was made anew where it must be, and opened where it is not kept."""
 
-        return await self._hub.run_blocking(read_fresh, self._hub.replica.database, read, refresh)
+        def refresh(connection: Connection) -> None:
+            self._refresh(connection, branch, kind, name)
+
+        return await read_opened(
+            self._hub,
+            branch,
+            lambda: self._hub.run_blocking(read_fresh, self._hub.replica.database, read, refresh),
+            kind.bodies,
+            name,
+        )
 
     def _refresh(
         self, connection: Connection, branch: Branch, kind: ValuesKind, name: str

@@ -12,7 +12,7 @@ A dry run reads one moment of the store, beside the daemon or without one (`garb
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,15 +22,15 @@ from sqlalchemy import Connection
 from node.content.document_operations import DocumentOperationReader, find_documents, find_pasts
 from node.content.lineage import lineage
 from node.content.text_reading import TextReader
-from node.ingest.replica import Replica, load_blocks_of, open_stored
+from node.ingest.replica import Replica
 from node.ingest.tables import Tables, load_tables
 from node.runtime.errors import ServiceError
 from protocol.crypto.keys import StoreKey
 from protocol.formats.block import decode_block
 from protocol.formats.body import kind_name
-from protocol.formats.commit import open_commit
+from protocol.formats.commit import Commit, open_commit
 from protocol.formats.content import Compaction
-from protocol.formats.declared_kind import ERASABLE, WORDS, declared_kind
+from protocol.formats.declared_kind import ERASABLE, POST_KINDS, declared_kind
 from protocol.formats.document_kinds import DOCUMENT_KINDS
 from protocol.ids import CommitId
 from storage.commits.absent_bodies import (
@@ -48,7 +48,6 @@ from storage.repos.repos import Branch
 from verifier.documents import ErasedValues, find_settled
 
 _LOADED_AT_ONCE: Final = 500
-_TIMELINE_KINDS: Final = tuple(kind_name(kind) for kind in ERASABLE if kind not in WORDS)
 ERASABLE_KINDS: Final = tuple(map(kind_name, ERASABLE))
 """Kinds of bodies that may be erased."""
 _SNAPSHOTS: Final = {
@@ -80,11 +79,11 @@ def find_erasable(
 def find_unneeded(tables: Replica | Tables, connection: Connection, branch: Branch) -> list[TimelineRow]:
     """Commits whose bodies might go if a compaction came now. Raises StorageError."""
     whole = load_with_bodies(connection, branch.num, ERASABLE_KINDS)
-    if all(row.body_kind in _TIMELINE_KINDS for row in whole):
-        return _saying_kinds(tables, connection, whole)
+    if all(row.body_kind in POST_KINDS for row in whole):
+        return find_declared(tables, connection, whole)
     settled = set(_find_settled(tables, connection, branch)) - _find_continued(tables, connection, branch)
-    unneeded = [row for row in whole if row.body_kind in _TIMELINE_KINDS or row.commit_id in settled]
-    return _saying_kinds(tables, connection, unneeded)
+    unneeded = [row for row in whole if row.body_kind in POST_KINDS or row.commit_id in settled]
+    return find_declared(tables, connection, unneeded)
 
 
 def find_compactable(tables: Replica | Tables, connection: Connection, branch: Branch) -> list[TimelineRow]:
@@ -99,34 +98,47 @@ def find_compactable(tables: Replica | Tables, connection: Connection, branch: B
     compactable = [
         row
         for row in whole
-        if row.body_kind in _TIMELINE_KINDS
+        if row.body_kind in POST_KINDS
         or (row.commit_id not in continued and (row.commit_id in settled or row.body_kind in fresh))
     ]
-    return _saying_kinds(tables, connection, compactable)
+    return find_declared(tables, connection, compactable)
 
 
-def _saying_kinds(
+def find_declared(
     tables: Replica | Tables, connection: Connection, rows: Sequence[TimelineRow]
 ) -> list[TimelineRow]:
     """Return those whose headers say the bodies' kinds; damaged ones are passed over.
 
     The others are judged by their bodies: without these a newcomer could not take them, nor anything that follows them.
+    Costs O(rows).
     """
-    found: list[TimelineRow] = []
+    opened = _open_headers(tables, connection, rows)
+    return [row for row, commit in opened if declared_kind(commit, is_root_branch=False) is not None]
+
+
+def make_erasures(
+    tables: Replica | Tables, connection: Connection, rows: Sequence[TimelineRow]
+) -> Iterator[Erasure]:
+    """Yield what erases the bodies of these commits; damaged headers are passed over. Costs O(rows)."""
+    for row, commit in _open_headers(tables, connection, rows):
+        yield Erasure(row.num, row.topic_num, row.block_nums, commit.content.body.object_id)
+
+
+def _open_headers(
+    tables: Replica | Tables, connection: Connection, rows: Sequence[TimelineRow]
+) -> Iterator[tuple[TimelineRow, Commit]]:
+    """Yield those whose headers can be read, with these. Bodies may be damaged."""
     for part in chunks(rows, _LOADED_AT_ONCE):
         nums = {row.num: unpack_nums(row.block_nums)[0] for row in part}
         try:
             encoded = read_blocks(connection, {nums[row.num]: row.commit_id for row in part})
         except DamagedBlock:
-            halves = (part[: len(part) // 2], part[len(part) // 2 :]) if len(part) > 1 else ()
-            found += [row for half in halves for row in _saying_kinds(tables, connection, half)]
+            for half in (part[: len(part) // 2], part[len(part) // 2 :]) if len(part) > 1 else ():
+                yield from _open_headers(tables, connection, half)
             continue
         for row in part:
             secret = tables.convergence_secret(row)
-            commit = open_commit(decode_block(encoded[nums[row.num]]), row.commit_key, secret)
-            if declared_kind(commit, is_root_branch=False) is not None:
-                found.append(row)
-    return found
+            yield row, open_commit(decode_block(encoded[nums[row.num]]), row.commit_key, secret)
 
 
 def measure_erasable(home: Path, store_key: StoreKey, before_ms: int, url: str = "") -> Erased:
@@ -147,7 +159,7 @@ def erase_store(home: Path, store_key: StoreKey, before_ms: int, now_ms: int, ur
             for branch in _content_branches(tables):
                 rows = find_erasable(tables, connection, branch, before_ms)
                 bodies, size = bodies + len(rows), size + measure_bodies(connection, rows)
-                erase_bodies(connection, branch.num, list(_erasures(tables, connection, rows)), now_ms)
+                erase_bodies(connection, branch.num, list(make_erasures(tables, connection, rows)), now_ms)
     finally:
         database.close()
     return Erased(bodies, size)
@@ -185,12 +197,3 @@ def _find_continued(tables: Replica | Tables, connection: Connection, branch: Br
             continue
         points.update(raw for part, commits in parts if part.num == branch.num for raw in commits)
     return points | find_pasts(connection, [(branch, ())], dict.fromkeys(points, 1)).keys()
-
-
-def _erasures(tables: Tables, connection: Connection, rows: Sequence[TimelineRow]) -> Iterable[Erasure]:
-    for start in range(0, len(rows), _LOADED_AT_ONCE):
-        part = list(rows[start : start + _LOADED_AT_ONCE])
-        blocks = load_blocks_of(connection, part)
-        for row in part:
-            commit, _ = open_stored(tables, row, blocks[row.num])
-            yield Erasure(row.num, row.topic_num, row.block_nums, commit.content.body.object_id)

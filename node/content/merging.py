@@ -6,8 +6,9 @@ so and joins the heads. What was carried is recognised by its origin, so merging
 only what is new. What commits mean to each other (conflicts) is for the document's rule.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from sqlalchemy import Connection
 
@@ -16,10 +17,12 @@ from node.authoring.drafting import Draft
 from node.authoring.feed_encoder import DraftGraph
 from node.authoring.writing import create_branch, create_repo, write_commit, write_job
 from node.content.lineage import lineage, load_state, whole_lineage
+from node.content.opening import read_opened
 from node.ingest.replica import Replica, load_blocks_of, open_stored_commit
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.timelines.commit_fields import author_fields, stored_fields
+from node.timelines.opened import show_opened
 from node.timelines.post_views import find_gone, show_changes
 from node.timelines.why import find_commit
 from protocol.crypto.keys import BlockKey
@@ -93,8 +96,7 @@ class Merging:
         answer: RepoFork = {"repo": id_text(made.repo_id), "name": name, "branches": [], "files_left": []}
         for source in sources:
             target = await create_branch(self._hub, self._author, made, source.name)
-            merge = MergePlan(self._hub.replica, source, target, begins_fork=True)
-            made_of_it = await run_merge(self._hub, self._author, merge)
+            made_of_it = await self._merge(source, target, begins_fork=True)
             answer["branches"].append({"branch": made_of_it["branch"], "carried": made_of_it["carried"]})
             answer["files_left"] += made_of_it["files_left"]
             if source.is_main and not self._hub.replica.branches[target.num].is_main:
@@ -107,12 +109,21 @@ class Merging:
     async def merge(self, source: str, branch: str) -> BranchMerge:
         """Carry over to `branch` what `source` has and it has not. Raises ServiceError."""
         origin, target = self._find_branch(source), self._find_branch(branch)
-        merged = await run_merge(self._hub, self._author, MergePlan(self._hub.replica, origin, target))
+        merged = await self._merge(origin, target)
         return {**merged, "merged": id_text(origin.branch_id)}
 
     async def state(self, branch: str, limit: int, kind: str = "") -> BranchState:
         """Show the last `limit` commits of a branch's state, of one kind if given: what it continues, then its own."""
-        return await self._hub.run_blocking(self._state, self._find_branch(branch), limit, kind)
+        return await show_opened(self._hub, partial(self._state, self._find_branch(branch), limit, kind))
+
+    async def _merge(self, source: Branch, target: Branch, *, begins_fork: bool = False) -> MergeResult:
+        """Merge, with contents that are not kept here and come when they are opened."""
+
+        def run() -> Awaitable[MergeResult]:
+            merge = MergePlan(self._hub.replica, source, target, begins_fork)  # a plan runs once
+            return run_merge(self._hub, self._author, merge)
+
+        return await read_opened(self._hub, source, run)
 
     def _check_sizes(self, sources: list[Branch]) -> None:
         """Check sizes before anything is made. Raises ServiceError `too_large`."""

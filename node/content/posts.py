@@ -6,6 +6,7 @@ A reply, an edit and a deletion are posts of the same branch (`verifier.posts`).
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -18,6 +19,7 @@ from node.content.mentions import resolve_mentions
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.timelines.commit_fields import author_fields, load_whole_blocks, stored_fields
+from node.timelines.opened import show_opened
 from node.timelines.post_views import counts_for, find_mentions, show_attached
 from node.timelines.views import timeline_items
 from node.timelines.why import find_commit
@@ -174,11 +176,11 @@ class Posts:
 
     async def versions(self, commit: str, *, limit: int, before: str = "") -> PostVersions:
         """List the versions of a post: its last `limit`, or those before one of them."""
-        return await self._hub.run_blocking(self._versions, commit, limit, before)
+        return await show_opened(self._hub, partial(self._versions, commit, limit, before), "versions")
 
     async def thread(self, commit: str, *, limit: int, after: str = "") -> Thread:
         """List the thread that a post begins or is in: its first `limit` posts, or those after one of them."""
-        return await self._hub.run_blocking(self._thread, commit, limit, after)
+        return await show_opened(self._hub, partial(self._thread, commit, limit, after))
 
     # --- steps ---
 

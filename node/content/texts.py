@@ -13,6 +13,7 @@ from base64 import b64encode
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -26,6 +27,7 @@ from node.authoring.writing import write_commits
 from node.content.document_operations import find_depths, not_here
 from node.content.gathering import Gathering
 from node.content.lineage import is_whole, lineage
+from node.content.opening import read_opened
 from node.content.text_clients import TextClients
 from node.content.text_keeping import dump, is_due, restore
 from node.content.text_process import WORKER, HeldText, Shown, TextProcess
@@ -36,7 +38,7 @@ from node.content.text_words import TextIndex, TextVersion, TextWords
 from node.runtime.errors import READ_ONLY_ADVICE, ServiceError
 from node.sync.hub import Hub
 from protocol.crypto.hashing import text_clients
-from protocol.formats.document_kinds import TextSnapshot, TextUpdate
+from protocol.formats.document_kinds import TEXT, TextSnapshot, TextUpdate
 from protocol.formats.text import id_text
 from protocol.formats.yjs_updates import BadUpdate, read_update
 from protocol.ids import CommitId
@@ -295,7 +297,8 @@ class Texts:
         async with known.reading:  # what two ask for at once is made once
             count = self._hub.changes.count
             if known.version is None or known.count != count:
-                loaded = await self._load(branch, known.version)
+                load = partial(self._load, branch, known.version)
+                loaded = await read_opened(self._hub, branch, load, TEXT.bodies, "")
                 known.version = await self._make(branch, loaded, known)
                 known.count = count
                 if is_due(known.version.words):

@@ -45,7 +45,6 @@ from storage.relay.bare import find_bare, find_lacking_topics, load_lacking
 from storage.relay.quotas import RelayQuotas, Visitor, find_body_room
 from storage.relay.relay import RELAY
 from storage.repos.epochs import Topic
-from storage.repos.repos import Branch
 from storage.topics.difference import REPLICA
 from storage.topics.topic_sets import TopicSet, load_ids
 
@@ -54,7 +53,9 @@ log = structlog.get_logger()
 _ABOVE_ALL: Final = 1 << 62
 """A number that no commit has."""
 OPENED_SECONDS: Final = 2.0
-"""Seconds for which a question waits for bodies that it opens: a few round trips."""
+"""Seconds for which a question waits for the next of the bodies that it opens: a few round trips."""
+OPENED_SECONDS_MAX: Final = 10.0
+"""Seconds for which it waits in all, however slowly they come: people take more for a failure."""
 _LOOK_SHARE: Final = 4
 """Times as long as a look took nothing is looked at: a relay may lack bodies of many topics, and peers come and go."""
 
@@ -143,6 +144,10 @@ class _Peer:
         is_level = self.before == _ABOVE_ALL and newest <= self.floor
         return self.has_none or now < self.rests_until or is_level
 
+    def begin_anew(self) -> None:
+        """Ask for all that is missing once more."""
+        self.before, self.top, self.floor, self.again_at = _ABOVE_ALL, 0, 0, math.inf
+
     def next_at(self, now: float) -> float:
         """Return when it may be asked again that is not to be asked now."""
         if self.has_none:
@@ -183,35 +188,43 @@ class _Page(NamedTuple):
     commit_ids: tuple[CommitId, ...]
 
 
-async def fetch_opened(hub: Hub, branch: Branch, ids: Collection[CommitId]) -> bool:
-    """Have bodies come that are opened of a branch that is not kept; return True if any may have.
+async def fetch_opened(hub: Hub, ids: Collection[CommitId]) -> bool:
+    """Have bodies come that are opened of branches that are not kept; return True if any may have.
 
-    Waits OPENED_SECONDS at most, and only for those that nobody opened before: what no connected peer has would be waited
-    for each time. It comes later, when a peer has it.
+    Waits OPENED_SECONDS at most for the next, OPENED_SECONDS_MAX in all, and only for those that nobody opened before: what
+    no connected peer has would be waited for each time. It comes later, when a peer has it.
     """
 
-    def note() -> list[int]:
+    def note() -> dict[int, int]:
         with hub.replica.database.write() as connection:
-            return await_opened(connection, branch.num, ids)
+            return await_opened(connection, ids)
 
     def count(nums: list[int]) -> int:
         with hub.replica.database.read() as connection:
             return count_bodies_missing(connection, nums)
 
+    if not ids:
+        return False
     try:
-        nums = await hub.write(note)
+        opened = await hub.write(note)
     except StorageError as error:  # what is here is shown all the same
         log.error("storage failed", error=str(error))
         return False
-    topics = hub.replica.tables.topics_in(branch.repo_num)
-    if not nums or not any(source.has_joined(one.topic) for source in hub.sources for one in topics):
+    nums, topics = list(opened), [hub.replica.tables.topics[num].topic for num in set(opened.values())]
+    if not any(source.has_joined(topic) for source in hub.sources for topic in topics):
         return False
+    hub.opened.update(topics)
     hub.absences.ring()
-    with trio.move_on_after(OPENED_SECONDS):
+    owed = len(nums)
+    ends_at = trio.current_time() + OPENED_SECONDS_MAX
+    with trio.move_on_after(OPENED_SECONDS) as wait:
         while True:
             absences = hub.absences.count
-            if not await hub.run_blocking(count, nums):
+            left = await hub.run_blocking(count, nums)
+            if not left:
                 break
+            if left < owed:
+                owed, wait.deadline = left, min(trio.current_time() + OPENED_SECONDS, ends_at)
             await hub.absences.wait(absences)
     return True
 
@@ -242,9 +255,14 @@ class BodyFetcher:
 
     async def _look(self) -> float:
         """Ask what is to be asked now; gives when to look again, unless something happens before."""
+        opened, self._hub.opened = self._hub.opened, set()
         lacking = await self._hub.run_blocking(self._find_lacking)
         self._hub.awaits_bodies = bool(lacking)
         self._asking = {topic: self._asking.get(topic, _Asking()) for topic in lacking}
+        for topic, asking in self._asking.items():
+            if topic.key in opened:  # older bodies may be awaited now than peers were asked for
+                for peer in asking.peers:
+                    peer.begin_anew()
         next_at = math.inf
         for topic, newest in lacking.items():
             next_at = min(next_at, await self._look_at(topic, newest, self._asking[topic]))

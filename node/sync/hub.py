@@ -160,6 +160,8 @@ class Hub:
         """Of all changes that were told: what is read from the store at one count is as new as at any time of it."""
         self.absences = CountedEvent()
         """Of commits that were accepted without their bodies, of bodies that came, and of peers that may have some."""
+        self.opened: set[TopicKey] = set()
+        """Topics of which bodies were opened since absent ones were looked for last: of any age."""
         self.awaits_bodies = False
         """True if bodies are missing, as far as is known."""
 

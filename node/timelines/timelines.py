@@ -13,13 +13,13 @@ from typing import Final
 from sqlalchemy import Connection
 
 from node.runtime.errors import ServiceError
-from node.sync.body_fetching import fetch_opened
 from node.sync.hub import Hub
 from node.timelines.arriving import show_arriving
+from node.timelines.opened import show_opened
 from node.timelines.views import timeline_items
 from node.timelines.why import find_commit
-from protocol.formats.text import id_text, parse_id
-from protocol.ids import BlockId, CommitId
+from protocol.formats.text import id_text
+from protocol.ids import CommitId
 from protocol.limits.users import FEED_FORK_COMMITS_SHOWN_MAX, FEED_FORKS_SHOWN_MAX
 from ravel.types.timelines import FeedCheck, TimelineDigest, TimelineWindow
 from storage.commits.commits import count_commits, digest_timeline, load_numbered, load_timeline
@@ -74,12 +74,12 @@ class Timelines:
     async def window(self, branch: str, after_position: int, limit: int) -> TimelineWindow:
         """Return at most `limit` items from the one after `after_position` (-1: from the start)."""
         target = self._find_branch(branch)
-        return await self._open(target, partial(self._window, target, after_position + 1, limit))
+        return await show_opened(self._hub, partial(self._window, target, after_position + 1, limit))
 
     async def window_before(self, branch: str, before_position: int, limit: int) -> TimelineWindow:
         """Return at most `limit` items, the last one that before `before_position`, or the timeline's last one."""
         target = self._find_branch(branch)
-        return await self._open(target, partial(self._window_before, target, before_position, limit))
+        return await show_opened(self._hub, partial(self._window_before, target, before_position, limit))
 
     async def window_by_time(self, branch: str, after: str, before: str, limit: int) -> TimelineWindow:
         """Return at most `limit` items by time: the first after a commit; else the last before one, or of all.
@@ -87,17 +87,7 @@ class Timelines:
         Raises ServiceError `not_found`, `ambiguous`.
         """
         target = self._find_branch(branch)
-        return await self._open(target, partial(self._window_by_time, target, after, before, limit))
-
-    async def _open(self, branch: Branch, read: Callable[[], TimelineWindow]) -> TimelineWindow:
-        """Read a window, of a branch that is not kept again when its bodies have come."""
-        window = await self._hub.run_blocking(read)
-        absent = [
-            CommitId(BlockId(parse_id(one["commit"]))) for one in window["items"] if one.get("not_kept")
-        ]
-        if absent and await fetch_opened(self._hub, branch, absent):
-            window = await self._hub.run_blocking(read)
-        return window
+        return await show_opened(self._hub, partial(self._window_by_time, target, after, before, limit))
 
     async def digest(self, branch: str) -> TimelineDigest:
         """Return the digest of the whole timeline: equal on two nodes exactly if they show the same."""

@@ -32,7 +32,10 @@ from protocol.formats.object import BlockLookup, MissingBlocks, open_object
 from protocol.limits.formats import BODY_SIZE_MAX, METADATA_SIZE_MAX
 
 WORDS: Final[tuple[type[Body], ...]] = tuple(body for kind in DOCUMENT_KINDS for body in kind.declared)
-ERASABLE: Final[tuple[type[Body], ...]] = (Post, Imported, *WORDS)
+POSTS: Final[tuple[type[Body], ...]] = (Post, Imported)
+"""Kinds of bodies on which nothing rests but what is shown of them."""
+POST_KINDS: Final = tuple(map(kind_name, POSTS))
+ERASABLE: Final[tuple[type[Body], ...]] = (*POSTS, *WORDS)
 """Kinds of bodies that no verdict rests on, and that may be erased. Carried ones stay: they say by which name a word is
 known."""
 

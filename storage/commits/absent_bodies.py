@@ -134,21 +134,38 @@ def await_missing_bodies(
     return is_kept and bool(rows)
 
 
-def await_opened(connection: Connection, branch_num: int, ids: Collection[CommitId]) -> list[int]:
-    """Await the spared bodies of these commits of a branch from now on; return the commits' numbers.
+def await_opened(connection: Connection, ids: Collection[CommitId]) -> dict[int, int]:
+    """Await the spared bodies of these commits from now on; return numbers of topics by the commits'. Costs O(ids).
 
-    Costs O(ids). What was erased here does not come back.
+    What was erased here does not come back.
     """
-    found: list[int] = []
+    found: dict[int, int] = {}
     for part in chunks(sorted(ids)):
-        query = select(commits.c.num).join(erasures, erasures.c.commit_num == commits.c.num)
+        query = select(commits.c.num, erasures.c.topic_num).join(
+            erasures, erasures.c.commit_num == commits.c.num
+        )
         named = commits.c.id_key.in_([id_key(raw) for raw in part]) & commits.c.commit_id.in_(part)
-        spared = (erasures.c.branch_num == branch_num) & erasures.c.is_spared
-        found += connection.execute(query.where(named, spared)).scalars()
-    for nums in chunks(found):
+        found.update((row[0], row[1]) for row in connection.execute(query.where(named, erasures.c.is_spared)))
+    for nums in chunks(list(found)):
         chosen = update(erasures).where(erasures.c.commit_num.in_(nums))
         connection.execute(chosen.values(is_missing=True, is_spared=False))
     return found
+
+
+def load_spared(
+    connection: Connection, branch_nums: Sequence[int], kinds: Collection[str], document: str | None
+) -> list[CommitId]:
+    """Load the commits of some branches whose bodies are spared: of these kinds, and of one document or (None) all.
+
+    No kinds: of any. Costs O(absent bodies of these branches).
+    """
+    query = select(commits.c.commit_id).join(erasures, erasures.c.commit_num == commits.c.num)
+    query = query.where(erasures.c.branch_num.in_(branch_nums), erasures.c.is_spared)
+    if kinds:
+        query = query.where(commits.c.body_kind.in_(sorted(kinds)))
+    if document is not None:
+        query = query.where(commits.c.document == document)
+    return list(connection.execute(query).scalars())
 
 
 def await_branch(connection: Connection, branch_num: int, *, is_kept: bool) -> None:

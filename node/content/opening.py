@@ -1,0 +1,50 @@
+"""Reads what needs bodies of branches that are not kept here: they come from a peer once they are opened."""
+
+from collections.abc import Awaitable, Callable, Collection
+from typing import TypeVar
+
+from node.content.lineage import lineage_nums
+from node.runtime.errors import ServiceError
+from node.sync.body_fetching import fetch_opened
+from node.sync.hub import Hub
+from protocol.formats.body import Body, kind_name
+from protocol.ids import CommitId
+from storage.commits.absent_bodies import load_spared
+from storage.repos.repos import Branch
+
+T = TypeVar("T")
+
+
+async def read_opened(
+    hub: Hub,
+    branch: Branch,
+    read: Callable[[], Awaitable[T]],
+    kinds: Collection[type[Body]] = (),
+    document: str | None = None,
+) -> T:
+    """Return what `read` does; where it raises `incomplete`, it runs once more after bodies have come that nobody opened.
+
+    These are all of the kinds that a branch and what it continues spares, of one document or (None) any; of all kinds
+    where none is named. Costs nothing where `read` succeeds, else O(absent bodies of these branches) and the wait of
+    `fetch_opened`. Raises as `read` does.
+    """
+    try:
+        return await read()
+    except ServiceError as error:
+        if error.code != "incomplete" or not await open_bodies(hub, branch, kinds, document):
+            raise
+    return await read()
+
+
+async def open_bodies(
+    hub: Hub, branch: Branch, kinds: Collection[type[Body]], document: str | None = None
+) -> bool:
+    """Have spared bodies come, as `read_opened` does; return True if any may have. Raises ServiceError `incomplete`."""
+    names = set(map(kind_name, kinds))
+
+    def find() -> list[CommitId]:
+        with hub.replica.database.read() as connection:
+            nums = lineage_nums(hub.replica, connection, branch)
+            return load_spared(connection, nums, names, document)
+
+    return await fetch_opened(hub, await hub.run_blocking(find))
