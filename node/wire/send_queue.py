@@ -1,4 +1,4 @@
-"""Send queue of a connection: bounded in messages and bytes, batched writes, a deadline for each write."""
+"""Send queue of a connection: bounded in messages and bytes, batched writes, a deadline for each step of one."""
 
 import math
 from typing import Final
@@ -48,10 +48,14 @@ class SendQueue:
         """Write until it is closed; why it could not go on, or an empty text."""
         # One scope whose deadline moves: to enter one for each write is a tenth of what a busy relay does.
         with self._receive, trio.CancelScope() as scope:
-            while frames := await self._next_frames():
+
+            def go_on() -> None:
                 scope.deadline = trio.current_time() + SEND_TIMEOUT_SECONDS
+
+            while frames := await self._next_frames():
+                go_on()
                 try:
-                    await stream.send_frames(frames)
+                    await stream.send_frames(frames, go_on)
                 except TransportError as error:
                     return error.reason
                 scope.deadline = math.inf

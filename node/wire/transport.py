@@ -56,6 +56,8 @@ _PART_SIZE_MIN: Final = 4 * KIB
 this hold 20 times the frame's size."""
 _WRITE_SIZE_TARGET: Final = 256 * KIB
 """Bytes of encrypted frames after which they are written, before more are encrypted."""
+_WRITE_STEP: Final = 128 * KIB
+"""Bytes of them that the stream is given at a time: a line that takes 4 KB/s takes as much in SEND_TIMEOUT_SECONDS."""
 LAST_WORDS_SECONDS: Final = 1.0
 """Seconds that what is queued may take to be written once the connection is ending."""
 CLOSE_TIMEOUT_SECONDS: Final = 1.0
@@ -134,11 +136,16 @@ class SecureStream:
 
     async def send_frame(self, frame: bytes) -> None:
         """Send one frame of 1 to FRAME_SIZE_MAX bytes (else ValueError); return when the stream has it."""
-        await self._sending.send((frame,))
+        await self.send_frames((frame,))
 
-    async def send_frames(self, frames: Sequence[bytes]) -> None:
-        """Send frames in order with as few writes as their size allows; nothing is sent if one is unfit."""
-        await self._sending.send(frames)
+    async def send_frames(
+        self, frames: Sequence[bytes], has_moved: Callable[[], None] = lambda: None
+    ) -> None:
+        """Send frames in order with as few writes as their size allows; nothing is sent if one is unfit.
+
+        `has_moved` is called whenever the stream has taken some of them, _WRITE_STEP bytes at most.
+        """
+        await self._sending.send(frames, has_moved)
 
     async def receive_frame(self) -> bytes | None:
         """Receive the next frame, or None (ever after) once the peer has ended its side.
@@ -169,7 +176,7 @@ class _Sending:
         self._lock = trio.Lock()
         self._is_usable = True
 
-    async def send(self, frames: Sequence[bytes]) -> None:
+    async def send(self, frames: Sequence[bytes], has_moved: Callable[[], None]) -> None:
         for frame in frames:
             if not 1 <= len(frame) <= FRAME_SIZE_MAX:
                 raise ValueError(f"a frame has 1 to {FRAME_SIZE_MAX} bytes, not {len(frame)}")
@@ -178,7 +185,10 @@ class _Sending:
             start = 0
             while start < len(frames):
                 count, size = _cut_write(frames, start)
-                await self._write(self._encrypt_frames(frames[start : start + count], size))
+                with memoryview(self._encrypt_frames(frames[start : start + count], size)) as ciphertext:
+                    for step in range(0, size, _WRITE_STEP):
+                        await self._write(ciphertext[step : step + _WRITE_STEP])
+                        has_moved()
                 start += count
             self._is_usable = True
         finally:
@@ -207,7 +217,7 @@ class _Sending:
                         raise _exhausted() from error
         return ciphertext
 
-    async def _write(self, ciphertext: bytes | bytearray) -> None:
+    async def _write(self, ciphertext: bytes | memoryview) -> None:
         try:
             await self._stream.send_all(ciphertext)
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:

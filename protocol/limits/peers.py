@@ -172,7 +172,7 @@ HANDSHAKE_MESSAGE_SIZE_MAX: Final = 1024
 IDLE_TIMEOUT_SECONDS: Final = 90.0
 """Seconds without any frame after which a connection is closed; a keep-alive is sent at a third of it."""
 SEND_TIMEOUT_SECONDS: Final = 30.0
-"""Seconds one write may wait for a peer that does not read."""
+"""Seconds that a write may wait for a peer that reads nothing more of it."""
 BACKLOG_SIZE_MAX: Final = 256 * MIB
 """Bytes of batches, of all connections, that have come and are not stored yet; beyond it none is read from. A relay of 2,048
 peers would else hold 12 GiB."""
