@@ -309,7 +309,9 @@ def list_repos(context: typer.Context) -> Outcome:
 
 def _state_of(item: "RepoHolder") -> str:
     keeps = item["keeps"]
-    part = "" if keeps is None else f"keeps contents of {counted(keeps, 'branch', 'branches')} alone"
+    part = "" if keeps is None else "has not all contents"
+    if keeps:
+        part = f"keeps contents of {counted(keeps, 'branch', 'branches')} alone"
     states = "connected" if item["connected"] else "", part, "not a member" if item["member"] is False else ""
     return ", ".join(filter(None, states))
 

@@ -180,7 +180,12 @@ _PARTS: Final[Mapping[str, Callable[["StandingPart"], str]]] = {
     "behind": lambda one: f"behind by {_count(one, 'commit')}, to come from {_peers(one)}{_pace(one)}",
     "behind_quiet": _quiet,
     "keeps_parts": lambda one: (
-        f"{_peers(one)} has all commits, and keeps contents of {_count(one, 'branch', 'branches')} alone"
+        f"{_peers(one)} has all commits, and "
+        + (
+            f"keeps contents of {_count(one, 'branch', 'branches')} alone"
+            if one["count"]
+            else "not all contents"
+        )
     ),
     "not_kept": lambda one: (
         f"contents of {_count(one, 'branch', 'branches')} are not kept here, and come when you open them"

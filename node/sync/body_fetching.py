@@ -257,7 +257,9 @@ class BodyFetcher:
         """Ask what is to be asked now; gives when to look again, unless something happens before."""
         opened, self._hub.opened = self._hub.opened, set()
         lacking = await self._hub.run_blocking(self._find_lacking)
-        self._hub.awaits_bodies = bool(lacking)
+        self._hub.lacking_bodies = frozenset(topic.key for topic in lacking)
+        for source in self._hub.sources:
+            source.bodies_settled()
         self._asking = {topic: self._asking.get(topic, _Asking()) for topic in lacking}
         for topic, asking in self._asking.items():
             if topic.key in opened:  # older bodies may be awaited now than peers were asked for
@@ -302,6 +304,7 @@ class BodyFetcher:
             page = await self._hub.run_blocking(self._load, topic, peer, visitor)
             if not page.nums:
                 peer.end_pass(now)
+                source.bodies_settled(topic.key)
                 return None
             if source not in self._hub.sources:
                 return None

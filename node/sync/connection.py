@@ -276,6 +276,11 @@ class Connection(Conversation):
         if not self.has_ended and self._followed.wake(topic):
             self._announce()
 
+    def bodies_settled(self, topic: TopicKey | None = None) -> None:
+        """Tell the peer that all bodies of a topic which it has are here, too; without one, of those that lack none now."""
+        if not self.has_ended:
+            self._keeps.settle(topic)
+
     def topics_changed(self) -> None:
         """Announce topics that are followed now and were not before."""
         if self.has_ended:
@@ -459,7 +464,7 @@ class Connection(Conversation):
         """Start what the session machine asks for. Never waits."""
         if self.session.joined_count > self._joined_count:
             self._joined_count = self.session.joined_count
-            if self._hub.awaits_bodies:  # the peer may have some
+            if self._hub.lacking_bodies:  # the peer may have some
                 self._hub.absences.ring()
         summaries: list[TopicKey] = []
         for output in outputs:

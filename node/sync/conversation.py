@@ -73,6 +73,9 @@ class Conversation:
     def wake(self, topic: TopicKey) -> None:
         """Announce a topic of an ended epoch, where it rests: there is something to send or to ask for."""
 
+    def bodies_settled(self, topic: TopicKey | None = None) -> None:
+        """Tell the peer that all bodies of a topic which it has are here, too; without one, of those that lack none now."""
+
     def is_waiting(self, topic: TopicKey) -> bool:
         """Return True if a topic is still to be compared with the peer. Only a `Connection` has any."""
         del topic

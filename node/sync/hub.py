@@ -38,6 +38,7 @@ from node.sync.relay_client import RelayClient
 from protocol.ids import CommitId, PeerId, TopicKey
 from protocol.limits.peers import COMPARED_AT_ONCE_MAX
 from protocol.limits.users import WRITE_GATHER_SECONDS, WRITE_GROUP_COUNT_MAX
+from storage.commits.absent_bodies import find_topics_missing_bodies
 from storage.relay.quotas import Visitor
 from storage.relay.relay import KeptTopic
 from storage.repos.epochs import Topic
@@ -96,6 +97,13 @@ class Totals:
         self.unread += sum(map(len, ingested.unread.values()))
         self.refused.update(ingested.dropped)
         self.refused.update(item.code for item in ingested.rejected)
+
+
+def find_lacking(replica: Replica) -> frozenset[TopicKey]:
+    """Find the topics of repos of which bodies are missing. Costs O(those). Raises StorageError."""
+    with replica.database.read() as connection:
+        missing = find_topics_missing_bodies(connection)
+    return frozenset(replica.topics[num].topic for num in missing if num in replica.topics)
 
 
 class Hub:
@@ -162,8 +170,8 @@ class Hub:
         """Of commits that were accepted without their bodies, of bodies that came, and of peers that may have some."""
         self.opened: set[TopicKey] = set()
         """Topics of which bodies were opened since absent ones were looked for last: of any age."""
-        self.awaits_bodies = False
-        """True if bodies are missing, as far as is known."""
+        self.lacking_bodies = find_lacking(replica)
+        """Topics of which bodies are missing, as far as is known."""
 
     def add(self, listener: Listener) -> None:
         """Tell this listener from now on."""

@@ -20,12 +20,20 @@ from storage.repos.repos import Repo, keep_branches
 
 
 class KeepsPort:
-    """Tells one peer whose bodies are kept here, once for each topic and change."""
+    """Tells one peer whose bodies are kept here, once for each topic and change.
+
+    Where it may have bodies that are missing here, it first hears that none are kept: it sends by what it heard last, and
+    takes this node to have what all have said. The same said again says that those bodies have come.
+    """
 
     def __init__(self, conversation: Conversation, hub: Hub) -> None:
         self._conversation = conversation
         self._hub = hub
         self._said: dict[TopicKey, frozenset[BranchMark]] = {}  # of topics of which less than all is kept
+        self._told: set[TopicKey] = set()  # topics of which it was said what had to be
+        self._behind: dict[
+            TopicKey, None
+        ] = {}  # of these, such of which the peer may have bodies that are not here
 
     def tell(self, topics: Iterable[TopicKey]) -> None:
         """Say of joined topics what has changed. Costs O(branches) for each topic of which less than all is kept."""
@@ -35,13 +43,29 @@ class KeepsPort:
             progress = self._conversation.session.progress_of(topic)
             if progress is None or not progress.is_joined:
                 continue
-            kept = self._find(topic)
-            if kept == self._said.get(topic):
-                continue
-            if kept is None:
-                del self._said[topic]
-            else:
-                self._said[topic] = kept
+            kept, before = self._find(topic), self._said.get(topic)
+            is_new, is_opened = topic not in self._told, topic in self._hub.replica.by_topic
+            is_behind = is_opened and topic in self._hub.lacking_bodies and (is_new or kept != before)
+            self._told.add(topic)
+            if is_behind:
+                self._behind[topic] = None
+                self._conversation.say(Keeps(progress.blind, is_all=False, marks=()))
+            if is_behind or kept != before:
+                self._say(topic, kept)
+
+    def settle(self, topic: TopicKey | None) -> None:
+        """Say the same again of a topic, or of all that lack no bodies now: the peer has no more that are not here."""
+        for one in [one for one in self._behind if topic in (None, one)]:
+            if topic is not None or one not in self._hub.lacking_bodies:
+                del self._behind[one]
+                self._say(one, self._said.get(one))
+
+    def _say(self, topic: TopicKey, kept: frozenset[BranchMark] | None) -> None:
+        self._said.pop(topic, None)
+        if kept is not None:
+            self._said[topic] = kept
+        progress = self._conversation.session.progress_of(topic)
+        if progress is not None:
             self._conversation.say(Keeps(progress.blind, kept is None, tuple(sorted(kept or ()))))
 
     def tell_changes(self) -> None:

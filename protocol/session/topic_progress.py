@@ -192,13 +192,15 @@ class TopicProgress:
 
     has_left_out: bool = False  # since the last round: commits of the peer's that may be taken later
     keeps: frozenset[BranchMark] | None = None  # branches whose bodies the peer keeps; None: of all
-    # Those that it has kept ever since it joined. Of others it lacks what came before, and says nothing when that is there.
+    # Those of which it also has what came before: kept ever since it joined, or when it said the same again.
     has_kept: frozenset[BranchMark] | None = None
 
     def note_keeps(self, message: Keeps) -> list[Output]:
         """Note whose bodies the peer keeps."""
-        self.keeps = None if message.is_all else frozenset(message.marks)
-        if self.has_kept is None or self.keeps is None:
+        before, self.keeps = self.keeps, None if message.is_all else frozenset(message.marks)
+        if self.keeps == before:
+            self.has_kept = self.keeps
+        elif self.has_kept is None or self.keeps is None:
             self.has_kept = self.has_kept if self.keeps is None else self.keeps
         else:
             self.has_kept &= self.keeps

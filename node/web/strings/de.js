@@ -128,7 +128,7 @@ export const text = {
   noRepos: "Noch keine Repos.",
   holds: ({ connected, has_all: hasAll, keeps, lacks, held_at: heldAt }, when) => {
     if (hasAll) return "verbunden, hat alles";
-    if (connected && keeps !== null && !lacks) return `verbunden, behält nur Inhalte von ${many(keeps, "Zweig", "Zweigen")}`;
+    if (connected && keeps !== null && !lacks) return keeps ? `verbunden, behält nur Inhalte von ${many(keeps, "Zweig", "Zweigen")}` : "verbunden, hat nicht alle Inhalte";
     if (connected) return lacks ? `verbunden, es fehlen dort ${many(lacks, "Änderung", "Änderungen")}` : "verbunden";
     return heldAt ? `hatte alles: ${when(heldAt)}` : "";
   },

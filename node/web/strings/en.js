@@ -125,7 +125,7 @@ export const text = {
   noRepos: "No repos yet.",
   holds: ({ connected, has_all: hasAll, keeps, lacks, held_at: heldAt }, when) => {
     if (hasAll) return "connected, has everything";
-    if (connected && keeps !== null && !lacks) return `connected, keeps contents of ${many(keeps, "branch", "branches")} alone`;
+    if (connected && keeps !== null && !lacks) return keeps ? `connected, keeps contents of ${many(keeps, "branch", "branches")} alone` : "connected, has not all contents";
     if (connected) return lacks ? `connected, lacks ${many(lacks, "change")}` : "connected";
     return heldAt ? `had everything ${when(heldAt)}` : "";
   },

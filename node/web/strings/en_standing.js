@@ -100,7 +100,7 @@ const WORDS = {
   behind_quiet: (one) =>
     `behind by ${some(one, "commit")} as ${peers(one)} states, which has sent none for ${one.seconds >= QUIET_MAX_SECONDS ? "more than " : ""}${lasting(one.seconds)}`,
   follows_parts: (one) => `${peers(one)} follows parts of it, or the repo as it was before an exclusion`,
-  keeps_parts: (one) => `${peers(one)} has all commits, and keeps contents of ${some(one, "branch", "branches")} alone`,
+  keeps_parts: (one) => `${peers(one)} has all commits, and ${one.count ? `keeps contents of ${some(one, "branch", "branches")} alone` : "not all contents"}`,
   not_kept: (one) => `contents of ${some(one, "branch", "branches")} are not kept here, and come when you open them`,
   topics_waiting: (one) => `${some(one, "topic")} ${one.count === 1 ? "waits" : "wait"} to be compared with ${peers(one)}`,
   sending: (one) => `sending ${some(one, "commit")} to ${peers(one)}${pace(one)}`,

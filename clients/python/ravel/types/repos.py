@@ -154,7 +154,11 @@ class RepoHolder(NamedPeer):
     ]
     has_all: Annotated[bool, means("It is connected, and holds the same as this node.")]
     keeps: Annotated[
-        int | None, means("Branches whose contents it keeps. Null: it keeps all, or is not connected.")
+        int | None,
+        means(
+            "Branches of which it keeps all contents that are here; 0 while it may still fetch some. Null: it keeps all, "
+            "or is not connected."
+        ),
     ]
     lacks: Annotated[
         int | None,

@@ -348,7 +348,7 @@ async def test_a_peer_that_comes_later_is_asked_when_it_joins_the_topic(
             with fail_after(10):
                 await _all_there(carol)
         assert trio.current_time() - began < BODIES_LOOK_SECONDS
-    assert not carol.hub.awaits_bodies
+    assert not carol.hub.lacking_bodies
 
 
 async def test_topics_that_no_connected_peer_has_joined_give_others_turns(

@@ -16,6 +16,7 @@ from node.observe.standing_view import RepoFacts, Unheld, describe_standing, vie
 from node.sync.addresses import AddressSource
 from node.sync.body_fetching import OPENED_SECONDS, BodyFetcher
 from node.sync.connection import Connection
+from node.sync.hub import find_lacking
 from node.sync.kept_parts import keep_contents
 from node.timelines.timelines import Timelines
 from node.timelines.views import timeline_items
@@ -215,12 +216,42 @@ async def test_who_keeps_a_part_is_counted_for_that_part_alone(
             carol.hub.topics_changed()
             await trio.sleep(5)
             [link] = standings.outlook(alice.repo()).links
-            assert not link.has_all, "carol lacks yet what came before, and nothing says when that has come"
+            assert not link.has_all, "carol lacks yet what came before"
         network.inbound.clear()
         standings.look()
         with alice.replica.database.read() as connection:
             design = len(load_timeline(connection, alice.branch("design").num, 0, 1000))
         assert unheld() == design == 4, "the others are held, and those of the root branch"
+
+
+async def test_who_is_still_fetching_is_counted_as_having_all_once_it_has(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, carol = nodes
+    network = Network(alice.hub, alice.seed, lambda: 0.0)
+    standings = Standings(alice.hub, network)
+    with fail_after(60):
+        async with connected(carol, alice):
+            await _level(alice, carol)
+        keep_contents(carol.replica, carol.repo(), None)
+        carol.hub.lacking_bodies = find_lacking(carol.replica)
+        async with connected(carol, alice) as (_, theirs):
+            state = PeerState(theirs.peer, "", "in", "connected", 0, AddressSource.INCOMING, None)
+            state.connection = theirs
+            network.inbound.append(state)
+            await _level(alice, carol)
+            alice.write(alice.branch("design"), "whole")
+            await _level(alice, carol)
+            await trio.sleep(5)
+            outlook = standings.outlook(alice.repo())
+            assert [(link.is_level, link.has_all) for link in outlook.links] == [(True, False)]
+            assert not outlook.level_since
+            assert [one.keeps for one in theirs.topics if one.is_joined] == [None] * 2
+            assert _texts(carol, "design")[-1] == "whole", "what is new comes with its body"
+            async with _fetching(carol):
+                await trio.sleep(5)
+            assert "absent" not in _texts(carol, "design")
+            assert [link.has_all for link in standings.outlook(alice.repo()).links] == [True]
 
 
 def test_what_was_erased_here_does_not_come_back_as_what_is_kept_changes(tmp_path: Path) -> None:
