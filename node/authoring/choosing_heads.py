@@ -6,6 +6,7 @@ rightful: its epoch was started in its past (E5), and its author may write it by
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from protocol.formats.body import Permission, RepoInit
@@ -108,16 +109,17 @@ def choose_followed(
     return choose_heads(interleave_authors(membership, followed), is_rightful)
 
 
+def may_merge(membership: Membership, user: UserId, epoch: EpochId, heads: tuple[CommitId, ...]) -> bool:
+    """Return True if a merge of these heads in an epoch is rightful."""
+    held = membership.at(heads).permission(user) or 0
+    return held >= Permission.WRITE and membership.epochs.is_within(epoch, heads)
+
+
 def choose_merged(
     membership: Membership, user: UserId, epoch: EpochId, heads: Iterable[CommitId]
 ) -> tuple[CommitId, ...]:
     """Choose heads for a merge in an epoch by a user who may write."""
-
-    def is_rightful(acks: tuple[CommitId, ...]) -> bool:
-        held = membership.at(acks).permission(user) or 0
-        return held >= Permission.WRITE and membership.epochs.is_within(epoch, acks)
-
-    return choose_heads(interleave_authors(membership, heads), is_rightful)
+    return choose_heads(interleave_authors(membership, heads), partial(may_merge, membership, user, epoch))
 
 
 def choose_closed(

@@ -49,7 +49,7 @@ class FeedWriter:
         with self.lock:
             # Closed before the transaction: a snapshot older than one keeps SQLite from using its log anew.
             with self.replica.database.read() as connection:
-                encoder = self.make_encoder(connection, branch, epoch)
+                encoder = self.make_encoder(connection, branch, epoch, chooses=draft.acks is None)
                 [written] = encoder.encode([draft], lambda: connection)
             topic = self.replica.by_topic[encoder.target.topic]
             batch = self.opener.open(topic, [written])
@@ -75,8 +75,13 @@ class FeedWriter:
             )
         return self.replica.writing_epoch(repo)
 
-    def make_encoder(self, connection: Connection, branch: Branch, epoch: Epoch) -> FeedEncoder:
-        """Make the encoder of the user's next commits in a branch. Raises ServiceError `feed_uncertain`, `incomplete`."""
+    def make_encoder(
+        self, connection: Connection, branch: Branch, epoch: Epoch, *, chooses: bool = True
+    ) -> FeedEncoder:
+        """Make the encoder of the user's next commits in a branch; it `chooses` root branch heads for them to ack.
+
+        Raises ServiceError `feed_uncertain`, `incomplete`.
+        """
         replica = self.replica
         replica.own_feeds.check(branch.facts.repo_id)
         repo = replica.repos[branch.repo_num]
@@ -84,7 +89,7 @@ class FeedWriter:
         root_num = None if is_root else replica.root_branch(repo).num
         target = aim(branch.facts, branch.num, epoch)
         encoder = FeedEncoder(connection, self.keys, self.clock_ms, target, root_num)
-        if is_root:
+        if is_root and chooses:
             with replica.membership_lock:
                 membership = replica.membership(branch.facts.repo_id)
                 if heads := membership.now().heads:

@@ -1,8 +1,16 @@
 """`Preparation`: before a user writes, it starts the epoch that the rules ask for, merges heads and opens epochs."""
 
+from collections.abc import Sequence
+
 from sqlalchemy import Connection
 
-from node.authoring.choosing_heads import choose_closed, choose_for_init, choose_merged
+from node.authoring.choosing_heads import (
+    choose_closed,
+    choose_for_init,
+    choose_merged,
+    followed_in,
+    may_merge,
+)
 from node.authoring.drafting import Draft, WrittenCommit
 from node.authoring.epoch_starts import make_init, make_open
 from node.authoring.feed_writer import FeedWriter
@@ -12,6 +20,7 @@ from protocol.formats.body import BranchRoot, Permission
 from protocol.formats.epochs import EpochOpen
 from protocol.ids import CommitId, EpochId, RepoId
 from protocol.limits.formats import ACK_COUNT_MAX
+from storage.engine.id_keys import chunks
 from storage.repos.epochs import Epoch, add_epoch
 from storage.repos.repos import Branch, Repo
 
@@ -115,8 +124,10 @@ class Preparation:
         with self._replica.membership_lock:
             return self._replica.membership(repo.repo_id).now().heads
 
-    def _write(self, repo: Repo, epoch: Epoch, draft: Draft, stored: IngestResult) -> None:
-        stored.add(self._writer.write_in(self._replica.root_branch(repo), epoch, draft)[1])
+    def _write(self, repo: Repo, epoch: Epoch, draft: Draft, stored: IngestResult) -> CommitId:
+        written, ingested = self._writer.write_in(self._replica.root_branch(repo), epoch, draft)
+        stored.add(ingested)
+        return written.commit_id
 
     def _merge(self, repo: Repo, stored: IngestResult) -> None:
         """Merge root branch heads in the current epoch while there are more than a commit can name.
@@ -128,10 +139,9 @@ class Preparation:
             with self._replica.membership_lock:
                 membership = self._replica.membership(repo.repo_id)
                 acks = choose_merged(membership, self._writer.keys.user, epoch.epoch_id, heads)
-                if len(acks) < 2:
-                    return
-                body = make_open(membership, self._replica.tables, repo, epoch, acks)
-            self._write(repo, epoch, Draft(body, acks), stored)
+            if len(acks) < 2:
+                return
+            self._write_merges(repo, epoch, acks, heads, stored, opens=True)
 
     def _merge_closed(self, repo: Repo, stored: IngestResult) -> None:
         """Merge heads that one epoch opens already, in that epoch."""
@@ -140,9 +150,43 @@ class Preparation:
             with self._replica.membership_lock:
                 membership = self._replica.membership(repo.repo_id)
                 merge = choose_closed(membership, self._writer.keys.user, heads, held)
-            if merge is None:
-                return
-            self._write(repo, held[merge[0]], Draft(BranchRoot(), merge[1]), stored)
+                if merge is None:
+                    return
+                epoch_id, acks = merge
+                alike = [one for one in heads if followed_in(membership.operations[one]) == epoch_id]
+            self._write_merges(repo, held[epoch_id], acks, alike, stored, opens=False)
+
+    def _write_merges(
+        self,
+        repo: Repo,
+        epoch: Epoch,
+        acks: tuple[CommitId, ...],
+        heads: Sequence[CommitId],
+        stored: IngestResult,
+        *,
+        opens: bool,
+    ) -> None:
+        """Merge `acks`, then as many `heads` as must be; each merge acks the last, and so has what its author needs.
+
+        Costs O(heads). To choose anew for each merge costs the square.
+        """
+        chosen, user = set(acks), self._writer.keys.user
+        rest = [one for one in heads if one not in chosen]
+        last: tuple[CommitId, ...] = ()
+        for part in (acks, *chunks(rest, ACK_COUNT_MAX - 1)):
+            merged = (*last, *part)
+            with self._replica.membership_lock:
+                membership = self._replica.membership(repo.repo_id)
+                now = membership.now()
+                is_over = len(now.heads) <= ACK_COUNT_MAX or (opens and membership.epochs.is_due(now))
+                if last and (is_over or not may_merge(membership, user, epoch.epoch_id, merged)):
+                    continue
+                body = (
+                    make_open(membership, self._replica.tables, repo, epoch, merged)
+                    if opens
+                    else BranchRoot()
+                )
+            last = (self._write(repo, epoch, Draft(body, merged), stored),)
 
     def _open_closed(self, repo: Repo, stored: IngestResult) -> None:
         """Open earlier epochs that the current one does not open."""
