@@ -108,14 +108,14 @@ _UNMET: Final = select(document_unmet.c.replaced).where(
 _ANY_UNMET: Final = (
     select(document_unmet.c.replaced).where(document_unmet.c.doc_num == bindparam("doc")).limit(1)
 )
-_ANY_THERE: Final = (
+_THERE: Final = select(PAIRS.c.one).where(
     select(document_tips.c.rank)
     .where(
         document_tips.c.doc_num == bindparam("doc"),
-        document_tips.c.key == bindparam("key"),
+        document_tips.c.key == PAIRS.c.one,
         document_tips.c.is_there,
     )
-    .limit(1)
+    .exists()
 )
 _PLACES: Final = select(commits.c.num, commits.c.passed, commits.c.rank, commits.c.commit_id).where(
     commits.c.num.in_(bindparam("keys", expanding=True))
@@ -292,7 +292,7 @@ class Changes:
         went = [row for row in self._changed.values() if row.stood and not row.stands]
         there_came = {(row.doc_num, row.key) for row in came if row.is_there}
         there_went = {(row.doc_num, row.key) for row in went if row.is_there}
-        were_there = there_went | {key for key in there_came - there_went if self._is_there(*key)}
+        were_there = there_went | self._find_there(there_came - there_went)
         placed = {(row.doc_num, row.key) for row in (*came, *went) if row.position is not None}
         more = dict.fromkeys({row.doc_num for row in (*came, *went)}, 0)
         counted = {(row.doc_num, row.key, row.name) for row in (*came, *went) if row.added is not None}
@@ -326,9 +326,11 @@ class Changes:
         change_rows(self.connection, _DROP_UNMET, list(self._unmet))
         unmet = [(*pair, count) for pair, count in self._unmet.items() if count]
         insert_rows(self.connection, document_unmet, ("doc_num", "key", "name", "replaced"), unmet)
-        for doc_num, key in there_came | there_went:
-            is_there = (doc_num, key) in there_came or self._is_there(doc_num, key)
-            more[doc_num] += is_there - ((doc_num, key) in were_there)
+        are_there = there_came | self._find_there(there_went - there_came)
+        for doc_num, _ in are_there:
+            more[doc_num] += 1
+        for doc_num, _ in were_there:
+            more[doc_num] -= 1
         change_rows(self.connection, _CHANGED, [(count, changed_num, num) for num, count in more.items()])
 
     def _find_counters(self, pairs: Iterable[_Pair]) -> dict[tuple[int, bytes], Counter]:
@@ -361,8 +363,17 @@ class Changes:
             self._unmet[pair] = 0
         return count
 
-    def _is_there(self, doc_num: int, key: bytes) -> bool:
-        return select_rows(self.connection, _ANY_THERE, doc=doc_num, key=key).first() is not None
+    def _find_there(self, keys: Iterable[tuple[int, bytes]]) -> set[tuple[int, bytes]]:
+        """Return those of some keys that are there: by one statement for all of a document. Costs O(keys log n)."""
+        wanted: dict[int, list[tuple[bytes, None]]] = {}
+        for doc_num, key in keys:
+            wanted.setdefault(doc_num, []).append((key, None))
+        return {
+            (doc_num, key)
+            for doc_num, pairs in wanted.items()
+            for part in chunks(pairs, LOOKUP_COUNT_MAX // 2)
+            for (key,) in select_pairs(self.connection, _THERE, part, doc=doc_num)
+        }
 
 
 def _row(found: tuple[object, ...]) -> _Row:
