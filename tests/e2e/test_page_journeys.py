@@ -236,6 +236,14 @@ def test_files_are_attached_shown_and_saved(tmp_path: Path, page: Browser) -> No
         page.until("document.querySelectorAll('.chosen-files li').length === 0")
         open_panel(page, "files")
         page.until("document.querySelectorAll('#files > *').length === 4")
+        page.click(".tools .chip:nth-of-type(2)")
+        page.until("document.querySelectorAll('#files > *').length === 2")
+        page.click(".tools .chip:nth-of-type(1)")
+        page.fill("#find-file", "PASTED")
+        page.until(says("pasted.txt", "document.querySelector('#files > *:only-child')"))
+        picture(page, "files-found")
+        page.fill("#find-file", "nothing of this name")
+        page.until(says("No file is called so"))
         assert page.complaints() == []
 
 

@@ -362,6 +362,10 @@ export const text = {
   printText: "Drucken",
   keepText: "Als Datei behalten, wie er jetzt ist",
   textKept: (name) => `Behalten als ${name}. Das ändert niemand mehr.`,
+  findFile: "Name oder Person",
+  kindsOfFiles: { all: "Alle", pictures: "Bilder", others: "Andere Dateien" },
+  lookedThrough: (count) => `Nur die ersten ${count} Dateien des Zweigs wurden durchgesehen.`,
+  noFileFound: "So heißt keine Datei.",
   noFiles: "Keine Dateien. Zieh eine auf das Feld, in dem du schreibst.",
   removeFileQuestion: (name) => `${name} aus diesem Zweig entfernen? Der Inhalt verschwindet, wo kein anderer Zweig ihn braucht.`,
 

@@ -360,6 +360,10 @@ export const text = {
   printText: "Print it",
   keepText: "Keep it as it is now, as a file",
   textKept: (name) => `Kept as ${name}, which nobody changes.`,
+  findFile: "Name or person",
+  kindsOfFiles: { all: "All", pictures: "Pictures", others: "Other files" },
+  lookedThrough: (count) => `Only the first ${count} files of the branch were looked through.`,
+  noFileFound: "No file is called so.",
   noFiles: "No files. Drop one on the field where you write.",
   removeFileQuestion: (name) => `Remove ${name} from this branch? Its content goes where no other branch needs it.`,
 

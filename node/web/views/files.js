@@ -2,7 +2,7 @@
 
 import { Face, Icon } from "../parts/face.js";
 import { Action, Empty, Loaded, useLoaded } from "../parts/form.js";
-import { bytes, when, whoOf } from "../parts/format.js";
+import { bytes, fold, when, whoOf } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { may, members } from "../state/node.js";
 import { api, tell } from "../state/session.js";
@@ -12,25 +12,55 @@ import { signal } from "../vendor/signals.js";
 import { Picture, iconOf, isPicture, isShown, save, view } from "./viewer.js";
 
 const PAGE = 100;
+const LOOKED_AT = 1000; // files of one window, of
+const WINDOWS_MAX = 10; // in which a name is looked for
+const FOUND_MAX = 200; // that are shown, the latest
+/** What one may look for alone -> whether a name is that. */
+const KINDS = { all: () => true, pictures: isPicture, others: (name) => !isPicture(name) };
 const isGrid = signal(false); // as one left it
 
 export function Files({ repo, branch }) {
   const id = branch.branch;
   const [afters, setAfters] = useState([]); // where each window that was left began
-  const after = afters.at(-1);
-  const load = () => api.listFiles({ branch: id, limit: PAGE, ...(after !== undefined && { after }) });
-  const loaded = useLoaded(load, [id, after ?? -1]);
+  const [asked, setAsked] = useState("");
+  const [kind, setKind] = useState("all");
+  const isAsked = asked !== "" || kind !== "all";
+  const after = isAsked ? undefined : afters.at(-1);
+  const load = () => (isAsked ? find(id) : api.listFiles({ branch: id, limit: PAGE, ...(after !== undefined && { after }) }));
+  const loaded = useLoaded(load, [id, isAsked, after ?? -1]);
+  const fits = ({ name, ...of }) => KINDS[kind](name) && fold(`${name} ${whoOf(of, new Map())}`).includes(asked);
   const mayWrite = may(repo, "write") && !branch.archived;
   const Shown = isGrid.value ? Grid : List;
-  return html`<div class="buttons"><span class="grow"></span>
+  return html`<div class="buttons tools"><label class="find"><${Icon} name="search" size="s" /><span class="unseen">${text.findFile}</span>
+      <input type="search" id="find-file" placeholder=${text.findFile} autocomplete="off" onInput=${(event) => setAsked(fold(event.target.value.trim()))} /></label>
+      ${Object.keys(KINDS).map((one) => html`<button type="button" class="chip" key=${one} aria-pressed=${one === kind} onClick=${() => setKind(one)}>${text.kindsOfFiles[one]}</button>`)}
+      <span class="grow"></span>
       <button type="button" class="quiet icon" aria-pressed=${!isGrid.value} aria-label=${text.asList} title=${text.asList} onClick=${() => (isGrid.value = false)}><${Icon} name="list" /></button>
       <button type="button" class="quiet icon" id="as-grid" aria-pressed=${isGrid.value} aria-label=${text.asGrid} title=${text.asGrid} onClick=${() => (isGrid.value = true)}><${Icon} name="grid" /></button>
       ${mayWrite && html`<${Add} branch=${id} again=${loaded.again} />`}</div>
-    <${Loaded} of=${loaded}>${({ files, next }) => html`
-    ${files.length ? html`<${Shown} files=${files} branch=${id} mayWrite=${mayWrite} again=${loaded.again} />` : html`<${Empty}><${Icon} name="clip" size="l" /><p>${text.noFiles}</p><//>`}
+    <${Loaded} of=${loaded}>${({ files: all, next, isCut }) => {
+      const found = isAsked ? all.filter(fits) : all;
+      const files = found.slice(0, isAsked ? FOUND_MAX : PAGE);
+      return html`
+    ${files.length ? html`<${Shown} files=${files} branch=${id} mayWrite=${mayWrite} again=${loaded.again} />` : html`<${Empty}><${Icon} name="clip" size="l" /><p>${isAsked ? text.noFileFound : text.noFiles}</p><//>`}
+    ${isCut && html`<p class="facts">${text.lookedThrough(all.length)}</p>`}
+    ${files.length < found.length && html`<p class="facts">${text.window(1, files.length, found.length)}</p>`}
     ${(after !== undefined || next !== null) && html`<p class="buttons">
       <button type="button" disabled=${after === undefined} onClick=${() => setAfters(afters.slice(0, -1))}>${text.previous}</button>
-      <button type="button" disabled=${next === null} onClick=${() => setAfters([...afters, next])}>${text.next}</button></p>`}`}<//>`;
+      <button type="button" disabled=${next === null} onClick=${() => setAfters([...afters, next])}>${text.next}</button></p>`}`;
+    }}<//>`;
+}
+
+/** All files of a branch, as far as they are looked through, the latest first. */
+async function find(branch) {
+  const files = [];
+  for (let after, windows = 0; windows < WINDOWS_MAX; windows += 1) {
+    const found = await api.listFiles({ branch, limit: LOOKED_AT, ...(after && { after }) });
+    files.push(...found.files);
+    if (found.next === null) return { files: files.reverse(), next: null };
+    after = found.next;
+  }
+  return { files: files.reverse(), next: null, isCut: true };
 }
 
 function Add({ branch, again }) {
