@@ -51,7 +51,7 @@ def follow_links(
             if epoch.num not in known and epoch.writers_secret is not None and epoch.writers_seed is not None:
                 topic = public_key(link_topic_seed(epoch.writers_secret, branch_id))
                 claim_topic(database, connection, topic, branch.num, epoch.num)
-                row_changes(connection).repos.add(repo_num)
+                row_changes(connection).repo_rows.add(repo_num)
 
 
 def choose_epoch(membership: Membership, repo: Repo, tables: Tables) -> tuple[int, bool]:

@@ -364,8 +364,8 @@ class Change:
         self.tables, moved = renew_tables(self.connection, self.tables, changes)
         self.moved |= moved
         self.reduced |= changes.reduced
-        self.touched |= changes.repos
-        self.rooted |= changes.repos
+        self.rooted |= changes.repos | changes.repo_rows
+        self.touched |= self.rooted
         self._touch(changes.branches | counted, before)
         self.is_counted = True
         forget_row_changes(self.connection)

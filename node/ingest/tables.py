@@ -20,7 +20,7 @@ from ravel.characters import composed
 from storage.blobs.files import FileRow
 from storage.commits.commits import TimelineRow
 from storage.engine.database import Database, StorageError
-from storage.repos.epochs import Epoch, Topic, load_epochs, load_topics
+from storage.repos.epochs import Epoch, Topic, find_topics, load_epochs, load_topics
 from storage.repos.repos import (
     Branch,
     Repo,
@@ -34,7 +34,7 @@ from verifier.names import MAIN
 
 K = TypeVar("K")
 V = TypeVar("V")
-Row = TypeVar("Row", bound=Branch | Repo)
+Row = TypeVar("Row", bound=Branch | Repo | Epoch | Topic)
 PlacedFacts = tuple[Repo, BranchFacts, int]
 """Repo of a commit, its branch, and the branch's number: 0 of one that nobody has added yet."""
 
@@ -236,14 +236,18 @@ def renew_tables(connection: Connection, before: Tables, changes: RowChanges) ->
     Also gives topics that are new, gone, or of another number now.
     """
     tables, moved = before, set[TopicKey]()
-    if changes.repos:
-        tables = _with_repos(connection, before, changes.repos)
-        # Topics of several repos are looked at with all topics of these: one may go on where another has ended.
-        of_repos = changes.repos.union(
-            *(one.repo_nums for num in changes.repos for one in before.topics_in(num))
-        )
-        found = load_topics(connection, tables.epochs, of_repos)
-        old = list({one.num: one for num in of_repos for one in before.topics_in(num)}.values())
+    if changes.repos or changes.repo_rows:
+        tables = _with_repos(connection, before, changes)
+        topic_nums = changes.topics | _topics_of(before, changes.epochs)
+        if changes.repos:
+            # Topics of several repos are looked at with all topics of these: one may go on where another has ended.
+            of_repos = changes.repos.union(
+                *(one.repo_nums for num in changes.repos for one in before.topics_in(num))
+            )
+            topic_nums |= find_topics(connection, of_repos)
+            topic_nums |= {one.num for num in of_repos for one in before.topics_in(num)}
+        old = [before.topics[num] for num in sorted(topic_nums) if num in before.topics]
+        found = load_topics(connection, tables.epochs, topic_nums)
         tables = _with_topics(tables, old, found)
         moved = {
             key for key, _ in {(one.topic, one.num) for one in old} ^ {(one.topic, one.num) for one in found}
@@ -273,29 +277,42 @@ def _counted(connection: Connection, tables: Tables, branch_nums: Collection[int
     ]
 
 
-def _with_repos(connection: Connection, before: Tables, nums: Collection[int]) -> Tables:
-    """Tables in which these repos and their epochs are as this transaction sees them; not yet their topics and branches."""
+def _topics_of(tables: Tables, epoch_nums: Collection[int]) -> set[int]:
+    """Find the numbers of the topics that these epochs open. Costs O(these, and branches of their repos)."""
+    found = set[int]()
+    for epoch in (tables.epochs[num] for num in epoch_nums if num in tables.epochs):
+        named = (tables.by_topic.get(one) for one in (epoch.topic, epoch.writers_topic) if one is not None)
+        links = (
+            one for num in tables.branches_of_repo.get(epoch.repo_num, ()) for one in tables.links_of(num)
+        )
+        found |= {one.num for one in named if one is not None}
+        found |= {one.num for one in links if epoch in one.epochs}
+    return found
+
+
+def _with_repos(connection: Connection, before: Tables, changes: RowChanges) -> Tables:
+    """Tables in which changed repos and epochs are as this transaction sees them; not yet their topics and branches."""
+    nums = changes.repos | changes.repo_rows
     repos = {repo.num: repo for repo in load_repos(connection, nums)}
-    epochs = {epoch.num: epoch for epoch in load_epochs(connection, nums)}
-    old_epochs = [num for repo_num in nums for num in before.epochs_of_repo.get(repo_num, ())]
+    epochs = {epoch.num: epoch for epoch in load_epochs(connection, changes.repos, changes.epochs)}
+    gone = {num for repo_num in changes.repos for num in before.epochs_of_repo.get(repo_num, ())}
+    old_epochs = [before.epochs[num] for num in sorted(gone | changes.epochs) if num in before.epochs]
+    old_repos = [before.repos[num] for num in nums if num in before.repos]
     return replace(
         before,
         repos=_replaced(before.repos, nums, repos),
         of_id=_replaced(
             before.of_id,
-            [before.repos[num].repo_id for num in nums if num in before.repos],
+            [one.repo_id for one in old_repos],
             {repo.repo_id: repo for repo in repos.values()},
         ),
         repos_named=_grouped(
-            before.repos_named,
-            [before.repos[num] for num in nums if num in before.repos],
-            repos.values(),
-            lambda one: (composed(one.name),),
+            before.repos_named, old_repos, repos.values(), lambda one: (composed(one.name),)
         ),
         invited=_replaced(before.invited, nums, _invited(repos)),
-        epochs=_replaced(before.epochs, old_epochs, epochs),
-        epochs_of_repo=_replaced(
-            before.epochs_of_repo, nums, _numbers((one.repo_num, one.num) for one in epochs.values())
+        epochs=_replaced(before.epochs, [one.num for one in old_epochs], epochs),
+        epochs_of_repo=_grouped(
+            before.epochs_of_repo, old_epochs, epochs.values(), lambda one: (one.repo_num,)
         ),
     )
 
@@ -319,8 +336,6 @@ def _with_topics(before: Tables, old: Collection[Topic], found: Collection[Topic
     for repo_num in gone.keys() | come.keys():
         nums_now = {*before.topics_of_repo.get(repo_num, ())} - gone.get(repo_num, set())
         of_repo[repo_num] = tuple(sorted(nums_now | come.get(repo_num, set())))
-    links = [one for one in (*old, *new) if one.branch_num is not None]
-    of_branch = _numbers((one.branch_num, one.num) for one in new if one.branch_num is not None)
     return replace(
         before,
         topics=_replaced(before.topics, [one.num for one in old], {one.num: one for one in new}),
@@ -330,10 +345,13 @@ def _with_topics(before: Tables, old: Collection[Topic], found: Collection[Topic
             [num for num, nums in of_repo.items() if not nums],
             {num: nums for num, nums in of_repo.items() if nums},
         ),
-        links_of_branch=_replaced(
-            before.links_of_branch, {one.branch_num for one in links if one.branch_num is not None}, of_branch
-        ),
+        links_of_branch=_grouped(before.links_of_branch, old, new, _linked_branch),
     )
+
+
+def _linked_branch(topic: Topic) -> tuple[int, ...]:
+    """Return the number of the one branch that a topic carries."""
+    return () if topic.branch_num is None else (topic.branch_num,)
 
 
 def _with_branches(before: Tables, nums: Collection[int], found: Collection[Branch]) -> Tables:
@@ -367,7 +385,7 @@ def _grouped(
     new: Iterable[Row],
     keys_of: Callable[[Row], Iterable[K]],
 ) -> Mapping[K, tuple[int, ...]]:
-    """Numbers of branches, or of repos, by their keys, when the old ones have been replaced by the new ones."""
+    """Numbers of rows by their keys, when the old ones have been replaced by the new ones."""
     gone, come = (
         _numbers((key, one.num) for one in old for key in keys_of(one)),
         _numbers((key, one.num) for one in new for key in keys_of(one)),

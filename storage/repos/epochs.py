@@ -188,6 +188,7 @@ _EPOCHS = (
     .order_by(epochs.c.num)
 )
 _EPOCHS_OF_REPOS = _EPOCHS.where(epochs.c.repo_num.in_(_KEYS))
+_SOME_EPOCHS = _EPOCHS.where(epochs.c.num.in_(_KEYS))
 _PLACES = select(epochs.c.num, epochs.c.topic_num, epochs.c.writers_topic_num)
 _PLACES_ON = _PLACES.where(epochs.c.topic_num.in_(_KEYS) | epochs.c.writers_topic_num.in_(_KEYS))
 _NUMS_OF_REPOS = select(epochs.c.topic_num, epochs.c.writers_topic_num).where(epochs.c.repo_num.in_(_KEYS))
@@ -211,15 +212,26 @@ _FIND_TOPIC = (
 _TOPIC_COLUMNS = ("num", "topic", "commit_count", "branch_num", "epoch_num")
 
 
-def load_epochs(connection: Connection, repo_nums: Collection[int] | None = None) -> list[Epoch]:
-    """Load the epochs of these repos, or of all, in the order in which they came to this node."""
+def load_epochs(
+    connection: Connection, repo_nums: Collection[int] | None = None, nums: Collection[int] = ()
+) -> list[Epoch]:
+    """Load the epochs of these repos (or of all) and these epochs, in the order in which they came to this node.
+
+    Costs O(those).
+    """
     cipher = cipher_of(connection)
     rows: Iterable[Row[Any, Any, Any, Any, Any, Any, Any, Any]]
     if repo_nums is None:
         rows = connection.execute(_EPOCHS).all()
     else:
-        parts = chunks(sorted(repo_nums))
-        rows = [row for part in parts for row in connection.execute(_EPOCHS_OF_REPOS, {"keys": part})]
+        chosen = ((_EPOCHS_OF_REPOS, repo_nums), (_SOME_EPOCHS, nums))
+        read = {
+            row.num: row
+            for statement, keys in chosen
+            for part in chunks(sorted(keys))
+            for row in connection.execute(statement, {"keys": part})
+        }
+        rows = [row for _, row in sorted(read.items())]
     found = []
     for row in rows:
         kept = Epoch(**row._mapping)
@@ -235,21 +247,23 @@ def load_epochs(connection: Connection, repo_nums: Collection[int] | None = None
     return found
 
 
-def load_topics(
-    connection: Connection, opened: Mapping[int, Epoch], repo_nums: Collection[int] | None = None
-) -> list[Topic]:
-    """Load the topics of these repos, or of all, in the order in which they came; `opened` are all epochs by number.
+def find_topics(connection: Connection, repo_nums: Collection[int]) -> set[int]:
+    """Find the numbers of the topics of these repos. Costs O(these)."""
+    keys = [{"keys": part} for part in chunks(sorted(repo_nums))]
+    nums = {num for part in keys for row in connection.execute(_NUMS_OF_REPOS, part) for num in row if num}
+    return nums | {row[0] for part in keys for row in connection.execute(_LINKS_OF_REPOS, part)}
 
-    Costs O(topics of these repos).
+
+def load_topics(
+    connection: Connection, opened: Mapping[int, Epoch], nums: Collection[int] | None = None
+) -> list[Topic]:
+    """Load these topics, or all, in the order in which they came; `opened` are all epochs by number.
+
+    Costs O(these topics).
     """
-    if repo_nums is None:
+    if nums is None:
         places, rows = connection.execute(_PLACES).all(), connection.execute(_TOPICS).all()
     else:
-        keys = [{"keys": part} for part in chunks(sorted(repo_nums))]
-        nums = {
-            num for part in keys for row in connection.execute(_NUMS_OF_REPOS, part) for num in row if num
-        }
-        nums |= {row[0] for part in keys for row in connection.execute(_LINKS_OF_REPOS, part)}
         parts = [{"keys": part} for part in chunks(sorted(nums))]
         places = [row for part in parts for row in connection.execute(_PLACES_ON, part)]
         rows = [row for part in parts for row in connection.execute(_SOME_TOPICS, part)]
@@ -309,14 +323,14 @@ def add_epoch(database: Database, connection: Connection, epoch: Epoch) -> int |
         changes["claimed_by"] = None
     if not changes:
         return None
-    row_changes(connection).repos.add(row_num)
+    row_changes(connection).note_epoch(row_num, found.num)
     connection.execute(update(epochs).where(epochs.c.num == found.num).values(changes))
     return int(found.num)
 
 
 def _insert_epoch(database: Database, connection: Connection, epoch: Epoch) -> int:
-    row_changes(connection).repos.add(epoch.repo_num)
     (num,) = database.next_nums(connection, epochs, 1)
+    row_changes(connection).note_epoch(epoch.repo_num, num)
     writers = None
     if epoch.writers_topic is not None:
         writers = claim_topic(database, connection, epoch.writers_topic)
@@ -337,7 +351,7 @@ def _insert_epoch(database: Database, connection: Connection, epoch: Epoch) -> i
 
 def state_writers_topic(database: Database, connection: Connection, epoch: Epoch, topic: TopicKey) -> None:
     """Note what the init of an epoch states as its writers' topic, and with it that the key is right."""
-    row_changes(connection).repos.add(epoch.repo_num)
+    row_changes(connection).note_epoch(epoch.repo_num, epoch.num)
     num = claim_topic(database, connection, topic)
     values = {"writers_topic_num": num, "claimed_by": None}
     connection.execute(update(epochs).where(epochs.c.num == epoch.num).values(values))
@@ -361,9 +375,11 @@ def claim_topic(
             if branch_num is not None and repo_num is None:  # an init stated it before the link was made
                 values = {"branch_num": branch_num, "epoch_num": epoch_num}
                 connection.execute(update(topics).where(topics.c.num == num).values(values))
+            row_changes(connection).topics.add(num)
             return int(num)
         forget_repo(connection, repo_num)
     (num,) = database.next_nums(connection, topics, 1)
+    row_changes(connection).topics.add(num)
     insert_rows(connection, topics, _TOPIC_COLUMNS, [(num, topic, 0, branch_num, epoch_num)])
     return num
 

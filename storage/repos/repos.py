@@ -120,7 +120,7 @@ def add_repo(database: Database, connection: Connection, repo: Repo, epoch: Epoc
         add_epoch(database, connection, replace(epoch, repo_num=known.num, repo_id=known.repo_id))
         if repo.invitation is not None:
             known = replace(known, invitation=repo.invitation)
-            row_changes(connection).repos.add(known.num)
+            row_changes(connection).repo_rows.add(known.num)
             connection.execute(update(repos).where(repos.c.num == known.num).values(invitation=invitation))
         return known
     (num,) = database.next_nums(connection, repos, 1)
@@ -255,7 +255,7 @@ def name_branch(
 
 def set_writing_epoch(connection: Connection, repo_num: int, epoch_num: int, *, is_behind: bool) -> None:
     """Write in this epoch from now on."""
-    row_changes(connection).repos.add(repo_num)
+    row_changes(connection).repo_rows.add(repo_num)
     connection.execute(
         update(repos).where(repos.c.num == repo_num).values(epoch_num=epoch_num, is_behind=is_behind)
     )
@@ -273,13 +273,13 @@ def keep_branches(connection: Connection, repo_num: int, kept: Collection[int] |
 
 def rename_repo(connection: Connection, repo_num: int, name: str) -> None:
     """Give a repo the name that its init commit says."""
-    row_changes(connection).repos.add(repo_num)
+    row_changes(connection).repo_rows.add(repo_num)
     connection.execute(update(repos).where(repos.c.num == repo_num).values(name=name))
 
 
 def finish_join(connection: Connection, repo_num: int) -> None:
     """Forget the invitation of a repo whose join was accepted."""
-    row_changes(connection).repos.add(repo_num)
+    row_changes(connection).repo_rows.add(repo_num)
     connection.execute(update(repos).where(repos.c.num == repo_num).values(invitation=None))
 
 

@@ -19,6 +19,12 @@ class RowChanges:
 
     repos: set[int] = field(default_factory=set)
     """Repos of which any row may be another: their own, and those of epochs, branches and topics."""
+    repo_rows: set[int] = field(default_factory=set)
+    """Repos of which their own row may be another, and of epochs, branches and topics those that are noted too."""
+    epochs: set[int] = field(default_factory=set)
+    """Epochs whose row may be another."""
+    topics: set[int] = field(default_factory=set)
+    """Topics whose row may be another, or of which an epoch says that they are its own."""
     branches: set[int] = field(default_factory=set)
     """Branches of which any row may be another: their own, and those of topics."""
     counted: set[int] = field(default_factory=set)
@@ -29,7 +35,12 @@ class RowChanges:
     @property
     def is_structure(self) -> bool:
         """Return True if more than counts changed."""
-        return bool(self.repos or self.branches)
+        return bool(self.repos or self.repo_rows or self.branches)
+
+    def note_epoch(self, repo_num: int, epoch_num: int) -> None:
+        """Note that the row of an epoch may be another. A repo may have had hundreds: the others are not read again."""
+        self.repo_rows.add(repo_num)
+        self.epochs.add(epoch_num)
 
 
 def row_changes(connection: Connection) -> RowChanges:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, update
 
+from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
 from node.ingest.tables import load_tables
 from node.sync.session_queries import topic_set
@@ -21,8 +22,10 @@ from protocol.ids import Digest, TopicKey
 from storage.repos import epochs as epochs_module
 from storage.repos import repos as repos_module
 from storage.repos.deletion import forget_repo
-from storage.repos.epochs import state_writers_topic
+from storage.repos.epochs import add_epoch, state_writers_topic
 from storage.repos.repos import rename_repo
+from storage.repos.row_changes import row_changes
+from storage.schema.schema import epochs
 from storage.topics.difference import TopicSummary, summarise
 from storage.topics.sketches import Sketches
 from tests.support.builders import World
@@ -77,9 +80,41 @@ def _statements(replica: Replica) -> Iterator[list[str]]:
 def test_a_new_repo_makes_none_of_the_others_again(world: World, made: "Counter[str]") -> None:
     made.clear()
     world.author.founding.create_repo("one more", "main")
-    # Its own are read twice: when it is there, and when its init has told the writers' topic; the branch once more, when
-    # the names say that it is main.
-    assert made == {"_repo": 2, "Epoch": 2, "Topic": 1 + 2, "_branch": 1 + 3}
+    # Its own are read twice: when it is there, and when its init has told the writers' topic; the branch too, when it is
+    # there and when the names say that it is main.
+    assert made == {"_repo": 2, "Epoch": 2, "Topic": 1 + 2, "_branch": 1 + 2}
+
+
+def test_a_new_epoch_makes_none_of_its_repos_others_again(world: World, made: "Counter[str]") -> None:
+    # A newcomer learns of hundreds, one after the other: to read all anew with each took most of a first sync.
+    for number in range(5):
+        world.author.founding.create_branch(world.repo, f"side {number}")
+    for _ in range(5):
+        world.author.start_epoch(world.replica.repos[world.repo.num], IngestResult())
+    made.clear()
+    world.author.start_epoch(world.replica.repos[world.repo.num], IngestResult())
+    # Read when its key is there, when its init has told the writers' topic, and the repo when members write in it.
+    assert made == {"_repo": 3, "Epoch": 2, "Topic": 1 + 2}
+
+
+def test_a_writers_secret_that_comes_later_makes_its_epoch_and_topics_again(
+    world: World, made: "Counter[str]"
+) -> None:
+    replica = world.replica
+    for _ in range(3):
+        world.author.start_epoch(replica.repos[world.repo.num], IngestResult())
+    epoch = replica.tables.epochs_in(world.repo.num)[1]
+    with replica.change() as change:
+        change.connection.execute(update(epochs).where(epochs.c.num == epoch.num).values(writers_secret=None))
+        row_changes(change.connection).note_epoch(world.repo.num, epoch.num)
+    assert replica.tables.epochs[epoch.num].writers_secret is None
+    assert replica.by_topic[epoch.topic].epochs[0].writers_secret is None
+    made.clear()
+    with replica.change() as change:
+        add_epoch(replica.database, change.connection, epoch)
+    assert replica.tables.epochs[epoch.num] == epoch
+    assert made == {"_repo": 1, "Epoch": 1, "Topic": 2}
+    assert_tables_are_stored(replica)
 
 
 def test_a_new_branch_makes_none_of_its_repo_again(world: World, made: "Counter[str]") -> None:
