@@ -7,7 +7,8 @@ Both sides say a summary (round 0). Whose set is part of the other's holds less;
   (`protocol.session.reconciliation.reconciler`), which it opens; the other waits, for commits or for the first frame.
 
 Where the digests differed, the topic stays in doubt: once nothing more is on its way, who held more begins another round.
-So does who has left commits of the peer's out, for which it knew no epoch or had no room: it may take them later.
+So does who has left commits of the peer's out, for which it knew no epoch or had no room, and is not behind: it may take
+them later.
 From then on heads are not believed (a relay may hold what lacks its causes), and from the third time on ranges are compared.
 What differs then may differ for good, so later rounds are few: of a topic after an hour, then two, up to sixteen, and of all
 topics one at a keep-alive.
@@ -39,7 +40,6 @@ from protocol.session.machines.comparing import (
     ASKER,
     CHECKED,
     COMPARING,
-    RESTING,
     SETTLED,
     CompareAction,
     Compared,
@@ -130,7 +130,7 @@ class Comparison:
         checked: list[TopicProgress] = []  # of thousands of topics a few
         is_free = True
         for progress in topics:
-            if progress.comparing in CHECKED or (progress.has_left_out and progress.comparing in RESTING):
+            if progress.comparing in CHECKED or _may_lack(progress):
                 checked.append(progress)
             is_free &= progress.comparing in SETTLED or progress.rounds.number <= _RANGES_FROM_ROUND
         later: list[TopicProgress] = []
@@ -264,8 +264,11 @@ def _later_checks(number: int) -> int:
 
 
 def _is_in_doubt(progress: TopicProgress) -> bool:
-    may_lack = progress.has_left_out and progress.comparing in RESTING
-    return (may_lack or progress.comparing is Comparing.AHEAD) and progress.is_quiet
+    return (progress.comparing is Comparing.AHEAD or _may_lack(progress)) and progress.is_quiet
+
+
+def _may_lack(progress: TopicProgress) -> bool:
+    return progress.has_left_out and progress.comparing is Comparing.COMPARED
 
 
 def _is_due_at_once(progress: TopicProgress) -> bool:

@@ -102,8 +102,7 @@ _CELLS: Final[_Cells] = {
     (_S.AHEAD, _E.SUMMARY): go(_S.HEARD, CompareAction.TAKE_SUMMARY, CompareAction.LOAD_SUMMARY),
     (_S.COMPARED, _E.SUMMARY): go(_S.HEARD, CompareAction.TAKE_SUMMARY, CompareAction.LOAD_SUMMARY),
     (_S.AHEAD, _E.QUIET): go(_S.SUMMARISING, CompareAction.NEXT_ROUND, CompareAction.LOAD_SUMMARY),
-    # The same where some of the peer's commits were left out.
-    (_S.BEHIND, _E.QUIET): go(_S.SUMMARISING, CompareAction.NEXT_ROUND, CompareAction.LOAD_SUMMARY),
+    # The same where some of the peer's commits were left out. Who is behind waits: a first frame may be on its way.
     (_S.COMPARED, _E.QUIET): go(_S.SUMMARISING, CompareAction.NEXT_ROUND, CompareAction.LOAD_SUMMARY),
     # What follows from both summaries.
     (_S.PLANNING, _E.PLAN_EQUAL): go(_S.COMPARED, CompareAction.QUEUE_PLAN, CompareAction.READ_KEPT),
@@ -142,7 +141,7 @@ _CELLS: Final[_Cells] = {
     (_S.ASKING, _E.OVER_MORE): go(
         _S.COMPARED, CompareAction.DROP_FRAMES, CompareAction.SAY_FRAMES, CompareAction.READ_KEPT
     ),
-    **stay(RESTING, _E.CHECK),
+    **stay((_S.AHEAD, _S.COMPARED), _E.CHECK),
     # Who leaves a reconciliation open is left.
     (_S.ANSWERED, _E.CHECK): go(_S.ANSWERED, CompareAction.COUNT_CHECK),
     (_S.ASKED, _E.CHECK): go(_S.ASKED, CompareAction.COUNT_CHECK),

@@ -151,6 +151,25 @@ def _play_as(session: Session, number: int, ours: tuple[int, Digest], theirs: tu
     session.handle(SummaryLoaded(ONE, (), *ours, 0))
     session.handle(_hear(ONE, number, theirs))
     session.handle(PlanLoaded(ONE, PLAN, 0))
+    if ours < theirs:
+        _reconcile_as_asker(session)
+
+
+def _reconcile_as_asker(session: Session) -> None:
+    assert session.handle(MessageReceived(Reconcile(blind_topic(ONE, SESSION_ID), 0, b"")))
+    session.handle(Reconciled(ONE, (), (), is_over=True))
+
+
+def test_who_left_commits_out_begins_no_round_while_the_peer_may_begin_a_reconciliation() -> None:
+    """Else its first frame would come in the wrong state, and end the connection."""
+    session = _joined(ONE)
+    session.handle(SummaryLoaded(ONE, (), *SMALLER, 0))
+    session.handle(_hear(ONE, 0, LARGER))
+    session.handle(PlanLoaded(ONE, PLAN, 0))
+    _leave_out(session)
+    assert session.handle(RoundWanted(ONE)) == session.handle(RoomWanted()) == session.handle(CheckDue()) == []
+    _reconcile_as_asker(session)
+    assert session.handle(CheckDue()) == [LoadSummary(ONE)]
 
 
 @pytest.mark.parametrize("theirs", [SMALLER, LARGER])
