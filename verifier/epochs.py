@@ -339,27 +339,35 @@ class Epochs:
         clean = self.find_clean(before)
         return preferred_epoch(clean) if clean else None
 
-    def find_ended_links(self, now: Resolution, author: UserId) -> list[Operation]:
-        """Return this author's links that renew and have ended, where the epoch that is written in does not know of it.
+    def find_used_up_links(self, now: Resolution, author: UserId) -> list[Operation]:
+        """Return this author's links that renew, have no use left, and are not revoked.
 
-        Nothing rests on it: no right, no verdict, no order. Costs O(commits by the author, and joins by its links).
+        Nothing rests on it, nor on `is_renewal_due`: no right, no verdict, no order. Costs O(commits by the author, and joins
+        by its links).
         """
-        operations, preferred = self._operations, self.find_preferred(now)
-        if preferred is None:
-            return []  # another epoch must be started anyhow
-        return [
-            one
-            for one in operations.authored_by(author)
-            if isinstance(one.body, Invite) and one.renews
-            if any(not operations.precedes(end, preferred) for end in self._ends_of(one, one.body.uses, now))
-        ]
+        operations, found = self._operations, list[Operation]()
+        for one in operations.authored_by(author):
+            if isinstance(one.body, Invite) and one.renews and not self._revocations_of(one, now):
+                joins = operations.joins_by(one.commit_id)
+                if len({join.author for join in joins if now.counts(join)}) >= one.body.uses:
+                    found.append(one)
+        return found
 
-    def _ends_of(self, invitation: Operation, uses: int, now: Resolution) -> list[Operation]:
-        """Return what ended a link: revocations that count, and where no use is left, the joins."""
-        operations = self._operations
-        ends = [one for one in operations.revocations_of(invitation.commit_id) if now.has_effect(one)]
-        joins = [one for one in operations.joins_by(invitation.commit_id) if now.counts(one)]
-        return ends + (joins if len({join.author for join in joins}) >= uses else [])
+    def is_renewal_due(self, now: Resolution, author: UserId) -> bool:
+        """Return True if the epoch that is written in does not know a revocation of this author's link that renews.
+
+        Costs O(commits by the author).
+        """
+        preferred = self.find_preferred(now)
+        return preferred is not None and any(  # else another epoch must be started anyhow
+            not self._operations.precedes(end, preferred)
+            for one in self._operations.authored_by(author)
+            if isinstance(one.body, Invite) and one.renews
+            for end in self._revocations_of(one, now)
+        )
+
+    def _revocations_of(self, invitation: Operation, now: Resolution) -> list[Operation]:
+        return [one for one in self._operations.revocations_of(invitation.commit_id) if now.has_effect(one)]
 
     def _is_clean(self, tip: Operation, before: Resolution) -> bool:
         if any(self._is_cut(one, before) for one in self._find_unseen(tip)):

@@ -101,18 +101,19 @@ class EpochDuties:
             if held < Permission.WRITE or (repo.is_behind and not epochs.is_due(state)):
                 return None
             turns = _Turns(membership, me)
-            ended = epochs.find_ended_links(state, me) if held >= Permission.ADMIN else []
-            revocations_of = membership.operations.revocations_of
-            used_up = [one for one in ended if not any(map(state.has_effect, revocations_of(one.commit_id)))]
-            is_due = epochs.is_due(state)
+            is_admin, is_due = held >= Permission.ADMIN, epochs.is_due(state)
+            used_up = epochs.find_used_up_links(state, me) if is_admin and not is_due else []
+            is_renewed = is_admin and epochs.is_renewal_due(state, me)
             is_closed = not is_due and bool(epochs.find_unopened({epoch.epoch_id}, state.heads))
-            stale_in = None if is_due or held < Permission.ADMIN else self._find_stale(membership, epoch)
+            stale_in = None if is_due or not is_admin else self._find_stale(membership, epoch)
             delay = turns.step() if is_due or is_closed or stale_in == 0.0 else 0.0
             heads = state.heads
         timers = self._timers.setdefault(repo.repo_id, _Timers())
-        if ended:
-            log.info("new secrets, since a link is over", repo=id_text(repo.repo_id))
+        if used_up:
             self._revoke(repo, used_up, stored)
+            return 0.0  # to renew
+        if is_renewed:
+            log.info("new secrets, since a link is over", repo=id_text(repo.repo_id))
             self._author.start_epoch(repo, stored)
             return 0.0
         if is_due or is_closed:

@@ -488,7 +488,10 @@ def join(person: Person, inviter: Person, invitation: CommitId) -> None:
     person.author.write(person.root, Draft(Join(invitation, proof), (invitation,)))
 
 
-def test_a_link_that_renews_admits_nobody_beside_who_used_it_up(people: list[Person]) -> None:
+@pytest.mark.parametrize("is_renewed", [False, True])
+def test_a_link_that_renews_admits_nobody_beside_who_used_it_up(
+    people: list[Person], *, is_renewed: bool
+) -> None:
     """Else who has the link joins by an older past, and is handed the secrets that were to be kept from it."""
     alice, bob, carol, _ = people
     invite(alice, renews=True)
@@ -497,7 +500,12 @@ def test_a_link_that_renews_admits_nobody_beside_who_used_it_up(people: list[Per
         one.hear(alice)
     join(bob, alice, invitation)
     alice.hear(bob)
+    if is_renewed:  # for another reason, with the join in the new epoch's past
+        alice.author.start_epoch(alice.repo)
     alice.act(0.0)
+    count = len(alice.epochs)
+    alice.act(10_000.0)
+    assert len(alice.epochs) == count
     join(carol, alice, invitation)
     alice.hear(carol)
     alice.act(0.0)
