@@ -167,7 +167,9 @@ def test_who_left_commits_out_begins_no_round_while_the_peer_may_begin_a_reconci
     session.handle(_hear(ONE, 0, LARGER))
     session.handle(PlanLoaded(ONE, PLAN, 0))
     _leave_out(session)
-    assert session.handle(RoundWanted(ONE)) == session.handle(RoomWanted()) == session.handle(CheckDue()) == []
+    assert (
+        session.handle(RoundWanted(ONE)) == session.handle(RoomWanted()) == session.handle(CheckDue()) == []
+    )
     _reconcile_as_asker(session)
     assert session.handle(CheckDue()) == [LoadSummary(ONE)]
 
