@@ -143,8 +143,8 @@ class Targets:
         return found
 
     def repo_text(self, branch: Branch) -> str:
-        """Return the id of a branch's repo as text."""
-        return self.text_of(self.repo_of(branch))
+        """Return the id of a branch's repo as text, also of one that was deleted since."""
+        return id_text(branch.facts.repo_id)
 
     def text_of(self, repo: Repo) -> str:
         """Return a repo's id as text."""

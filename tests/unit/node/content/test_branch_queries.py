@@ -25,6 +25,7 @@ from node.contract.json_documents import JsonChange
 from node.runtime.errors import ServiceError
 from protocol.formats.text import id_text
 from ravel import RavelError, connect_async
+from storage.repos.deletion import forget_repo
 from storage.repos.repos import Branch, Repo
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes
@@ -320,6 +321,25 @@ async def test_a_query_of_branches_has_bounds(asked: Asked, monkeypatch: pytest.
             with pytest.raises(ServiceError) as caught:
                 await asked.queries.find(asked.names(), "card/", "", "", cursor, 3)
             assert caught.value.code == "bad_request"
+
+
+async def test_a_stream_of_named_branches_ends_with_a_reason_when_one_is_deleted(
+    asked: Asked, autojump_clock: MockClock
+) -> None:
+    with fail_after(60):
+        await asked.put("main", "card/a", votes=1)
+        named = [asked.find("main"), asked.find("blue")]
+        source = asked.live.follow_anywhere(lambda: named, 2, "card/", "", "", 10, "")
+        source.start()
+        assert [event.name for event in await source.next()] == ["result"]
+        with asked.node.replica.change() as change:
+            forget_repo(change.connection, asked.other.num)
+            change.changed_repos.add(asked.other.repo_id)
+        asked.node.hub.topics_changed()
+        with pytest.raises(ServiceError) as caught:
+            await source.next()
+        assert caught.value.code == "not_found"
+        source.stop()
 
 
 async def test_a_token_for_one_repo_follows_its_branches_alone(tmp_path: Path) -> None:
