@@ -109,6 +109,7 @@ class BranchQueries:
         where too many must be looked at, for too long.
         """
         check_count(len(branches))
+        await self._documents.open_all(JSON, branches)  # together, and not in the time that a query has
         window.bound = None
         deadline = trio.current_time() + QUERY_WINDOW_SECONDS
         return sum([await self._fill(branch, query, window, after, deadline) for branch in branches])

@@ -156,7 +156,7 @@ class DocumentQueries:
         Costs as `DocumentIndexes.find` and `Documents.open_all`: it waits here, not in the time that a query has. Raises
         ServiceError `busy`, `incomplete`.
         """
-        await self._documents.open_all(JSON, branch)
+        await self._documents.open_all(JSON, [branch])
 
         def find(index: DocumentIndex) -> tuple[bytes, bytes, bytes] | None:
             if not query.prefix.startswith(index.prefix):

@@ -378,14 +378,19 @@ class Documents:
             _draft(JSON, name, group, document.depth) for group in group_values(sums, JSON.edit_count_max)
         ]
 
-    async def open_all(self, kind: ValuesKind, branch: str) -> None:
+    async def open_all(self, kind: ValuesKind, branches: Sequence[str]) -> None:
         """Have all documents of a kind come, where a branch or what it continues is not kept: for who reads many.
 
-        Costs O(branches of the repo), and there O(absent bodies) and the wait of `fetch_opened`.
+        Costs O(branches of the repos), and there O(absent bodies) and one wait of `fetch_opened`.
         """
-        target = self._find_branch(branch)
-        if not all(one.is_kept for one in self._hub.replica.branches_in(target.repo_num)):
-            await open_bodies(self._hub, target, kind.bodies)
+        targets = [self._find_branch(branch) for branch in branches]
+        spared = {
+            one.repo_num
+            for one in targets
+            if not all(other.is_kept for other in self._hub.replica.branches_in(one.repo_num))
+        }
+        if spared:
+            await open_bodies(self._hub, [one for one in targets if one.repo_num in spared], kind.bodies)
 
     async def list_names(
         self, kind: ValuesKind, branch: str, prefix: str, after: str | None, limit: int

@@ -1,6 +1,6 @@
 """Reads what needs bodies of branches that are not kept here: they come from a peer once they are opened."""
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TypeVar
 
 from node.content.lineage import lineage_nums
@@ -31,20 +31,23 @@ async def read_opened(
     try:
         return await read()
     except ServiceError as error:
-        if error.code != "incomplete" or not await open_bodies(hub, branch, kinds, document):
+        if error.code != "incomplete" or not await open_bodies(hub, [branch], kinds, document):
             raise
     return await read()
 
 
 async def open_bodies(
-    hub: Hub, branch: Branch, kinds: Collection[type[Body]], document: str | None = None
+    hub: Hub, branches: Sequence[Branch], kinds: Collection[type[Body]], document: str | None = None
 ) -> bool:
-    """Have spared bodies come, as `read_opened` does; return True if any may have. Raises ServiceError `incomplete`."""
+    """Have spared bodies of branches come together, as `read_opened` does; return True if any may have.
+
+    Raises ServiceError `incomplete`.
+    """
     names = set(map(kind_name, kinds))
 
     def find() -> list[CommitId]:
         with hub.replica.database.read() as connection:
-            nums = lineage_nums(hub.replica, connection, branch)
-            return load_spared(connection, nums, names, document)
+            nums = {num for one in branches for num in lineage_nums(hub.replica, connection, one)}
+            return load_spared(connection, sorted(nums), names, document)
 
     return await fetch_opened(hub, await hub.run_blocking(find))

@@ -12,6 +12,7 @@ from trio.testing import MockClock
 from node.api.value_documents import edit_dict, edit_set, show_dict, show_set
 from node.content import document_queries as queries_module
 from node.content import texts as texts_module
+from node.content.branch_queries import BranchQueries
 from node.content.document_indexes import DocumentIndexes
 from node.content.document_queries import DocumentQueries
 from node.content.documents import Documents
@@ -32,6 +33,7 @@ from protocol.formats.text import id_text
 from protocol.ids import CommitId
 from storage.commits.absent_bodies import count_erased, erase_bodies, load_spared
 from storage.commits.commits import load_rows
+from storage.repos.repos import Branch
 from tests.support.editors import Editor, client_of, editor_of
 from tests.support.looking import look_here
 from tests.support.machine import fail_after
@@ -145,6 +147,31 @@ async def test_a_query_opens_all_documents_of_its_kind_at_once(
         found = await queries.find("design", "", "", sort, "", 9)
         assert [one["name"] for one in found["documents"]] == list(CARDS)
     assert _commits(carol, kind_name(TextUpdate)), "others were not opened"
+
+
+async def test_a_query_of_branches_opens_those_of_all_together_and_not_in_its_own_time(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice, carol = nodes
+    monkeypatch.setattr(queries_module, "LOOKED_AT_ONCE", 1)
+    _, ingested = alice.author.founding.create_branch(alice.repo(), "garden")
+    alice.hub.announce(ingested)
+    await _json(alice).edit("garden", "card 3", [JsonChange("put", ["n"], value=3)], preview=False)
+
+    def find(text: str) -> Branch:
+        return carol.branch(text.rpartition(":")[2])
+
+    documents = Documents(carol.hub, carol.author, find)
+    queries = BranchQueries(
+        documents, DocumentQueries(documents, DocumentIndexes(carol.hub, documents, find))
+    )
+    async with connected(carol, alice):  # nothing asks for bodies
+        await until_equal(alice, carol, "garden")
+        await trio.sleep(5)
+        began = trio.current_time()
+        found = await queries.find(["repo:design", "repo:garden"], "", "", "", "", 9)
+        assert OPENED_SECONDS <= trio.current_time() - began < 2 * OPENED_SECONDS
+    assert (found["documents"], found["unreadable"]) == ([], 4)
 
 
 async def test_without_a_peer_it_is_said_at_once_and_comes_later(nodes: list[Node]) -> None:
