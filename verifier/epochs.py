@@ -342,8 +342,8 @@ class Epochs:
     def find_used_up_links(self, now: Resolution, author: UserId) -> list[Operation]:
         """Return this author's links that renew, have no use left, and are not revoked.
 
-        Nothing rests on it, nor on `is_renewal_due`: no right, no verdict, no order. Costs O(commits by the author, and joins
-        by its links).
+        Nothing rests on it, nor on `is_renewal_due`: no right, no verdict, no order. Costs O(commits by the author, and
+        joins by its links).
         """
         operations, found = self._operations, list[Operation]()
         for one in operations.authored_by(author):
