@@ -53,8 +53,9 @@ def main() -> None:
         sys.exit("usage: python examples/board.py FOLDER BRANCH[,BRANCH...] [BOARD]")
     folder, named, name = (*sys.argv[1:], "board")[:3]
     branches = named.split(",")
-    threading.Thread(target=follow, args=(connect(folder), branches), daemon=True).start()
-    board = connect(folder).document(branches[0], name)
+    api = connect(folder)
+    threading.Thread(target=follow, args=(api, branches), daemon=True).start()
+    board = api.document(branches[0], name)
     for line in sys.stdin:
         action, _, rest = line.strip().partition(" ")
         try:
