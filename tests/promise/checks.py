@@ -249,7 +249,12 @@ def _check_secrecy(world: World) -> None:
 
 
 def _check_healing(world: World) -> None:
-    """No thief who only listens opens what was written after an epoch that knows a later prekey of the robbed."""
+    """No thief who only listens opens what was written after an epoch that knows a later prekey of the robbed.
+
+    Not where the robbed was excluded beside that prekey. Who knows of the exclusion alone opens the epoch in one that need
+    not know the prekey, for the excluded would have epochs started without end; and who has admitted it again hands that
+    one over to an older prekey.
+    """
     for theft in world.thefts:
         for one in world.honest():
             with one.replica.membership_lock:
@@ -258,6 +263,13 @@ def _check_healing(world: World) -> None:
                 drawn = operations.find(theft.prekey)
                 if drawn is None or now.prekey_of(theft.user) is None:
                     continue  # not here; or stated beside one another, for a feed was lost
+                ends = [
+                    one
+                    for one in operations.removals_of(theft.user)
+                    if isinstance(one.body, Remove) and one.body.keeps is None
+                ]
+                if not all(operations.precedes(one, drawn) for one in ends):
+                    continue
                 healed = [epoch for epoch in operations.epochs if operations.precedes(drawn, epoch)]
             opened = find_opened(theft, one)
             for written in world.written:

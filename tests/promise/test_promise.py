@@ -43,14 +43,14 @@ def test_a_seed_is_one_history() -> None:
     assert first.endswith("hash seed 4")
 
 
-def _history(seed: int, levels: dict[str, str], *steps: Step) -> History:
+def _history(seed: int, levels: dict[str, str], *steps: Step, has_sessions: bool = False) -> History:
     return History(
         seed=seed,
         levels=tuple(levels.items()),
         strangers=(),
         hostile=frozenset(),
         has_relay=False,
-        has_sessions=False,
+        has_sessions=has_sessions,
         length=0,
         steps=steps,
     )
@@ -77,6 +77,15 @@ _ONCE_WRONG: Final = {
         Step("ann", "demote", ("cat", "write")),
         Step("ann", "write", (982435,)),
         Step("cat", "grant", ("ben", "write")),
+    ),
+    "made owner in an epoch beside the own one": _history(
+        31204,
+        {"ben": "admin", "cat": "admin", "dan": "admin"},
+        Step("ann", "exclude", ("cat",)),
+        Step("ben", "exclude", ("dan",)),
+        Step("ann", "grant", ("ben", "owner")),
+        Step("ann", "leave", ()),
+        has_sessions=True,
     ),
 }
 """Histories in which the product, or a check, was wrong."""
