@@ -143,6 +143,10 @@ def test_two_write_one_text_together_while_one_is_away(tmp_path: Path, page: Bro
         )
         page.click("#print-text")
         page.until("window.printed")
+        is_there = "document.getElementById('printed') !== null"
+        assert page.evaluate(is_there), "a phone's print() returns before the page is drawn"
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert not page.evaluate(is_there)
         assert page.evaluate("window.printed").startswith("Main textAgenda: (bob, away)"), (
             "all of it, drawn apart"
         )

@@ -68,6 +68,6 @@ function print(title, words) {
   place.className = "said";
   document.body.append(place);
   render(html`<h1>${title}</h1><${Markdown} source=${words} tab=${-1} bounds="alone" />`, place);
+  addEventListener("afterprint", () => place.remove(), { once: true }); // on a phone print() returns before the page is drawn
   window.print();
-  place.remove();
 }
