@@ -178,6 +178,10 @@ class History:
     """How many steps are drawn."""
     steps: tuple[Step, ...] | None = None
     """None: they are drawn."""
+    founders: tuple[str, ...] = ()
+    """Of the members, those who own the repo from its founding beside the founder."""
+    council: int | None = None
+    """How many of the founders remove one of them together; None: they have no council."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -191,7 +195,12 @@ class History:
     def describe(self) -> str:
         """Say it in a line."""
         levels = ", ".join(f"{name} {level}" for name, level in self.levels)
-        said = f"seed {self.seed}: {NAMES[0]} founds; members: {levels}; strangers: {' '.join(self.strangers) or 'none'}"
+        founds = f"{NAMES[0]} founds"
+        if self.council:
+            founds = f"{' '.join((NAMES[0], *self.founders))} found, {self.council} of them as council"
+        said = (
+            f"seed {self.seed}: {founds}; members: {levels}; strangers: {' '.join(self.strangers) or 'none'}"
+        )
         said += f"; hostile: {' '.join(sorted(self.hostile)) or 'nobody'}; they meet "
         return f"{said}{'by sessions' if self.has_sessions else 'and hand over'}{', and by a relay' * self.has_relay}"
 
@@ -204,9 +213,21 @@ def draw_history(seed: int) -> History:
     strangers = STRANGERS[: rng.choice((0, 0, 1, 1, 2))]
     names = [name for name, _ in levels]
     hostile = frozenset(rng.sample(names, rng.choice((0, 1, 1, 1, 1, 2)) if count > 2 else 0))
-    return History(
+    drawn = History(
         seed, levels, strangers, hostile, rng.random() < 0.2, rng.random() < 0.3, rng.randint(20, 60)
     )
+    return _draw_council(drawn, rng) if count > 2 and rng.random() < 0.3 else drawn
+
+
+def _draw_council(history: History, rng: Random) -> History:
+    """Let some found the repo together, with a council of more than half. Adversaries are fewer than decide alone."""
+    founders = tuple(name for name, _ in history.levels[: rng.choice((2, 2, 3, 3, 3, 4))])
+    least = (1 + len(founders)) // 2 + 1
+    council = rng.choice((least, least, least, 1 + len(founders)))
+    levels = tuple((name, "owner" if name in founders else level) for name, level in history.levels)
+    liars = [name for name in founders if name in history.hostile]
+    hostile = history.hostile - set(liars[council - 1 :])
+    return replace(history, levels=levels, hostile=hostile, founders=founders, council=council)
 
 
 class Drawing:
@@ -216,6 +237,8 @@ class Drawing:
         self._rng = rng = Random(f"steps {history.seed}")
         self._names = list(history.names)
         self._hostile = history.hostile
+        self._founders = (NAMES[0], *history.founders)
+        self._council = history.council
         self._groups: list[list[str]] = [self._names]
         self._meets = rng.choice((0.1, 0.2, 0.3, 0.45))
         """How often people meet: histories with few meetings have more side by side."""
@@ -274,7 +297,12 @@ class Drawing:
         return Step(who, f"forge {kind}", (rng.randrange(1 << 30), *names))
 
     def _draw_quarrel(self, held: Mapping[str, int]) -> list[Step]:
-        """Draw what several do at once, nobody knowing of the others: the next of which they are able."""
+        """Draw what several do at once, nobody knowing of the others: the next of which they are able.
+
+        Half of the time it is what founders decide together, where they have a council.
+        """
+        if self._council and self._rng.random() < 0.5 and (plan := self._plan_council(held)):
+            return plan
         for _ in _QUARRELS:
             kind = _QUARRELS[self._quarrels % len(_QUARRELS)]
             self._quarrels += 1
@@ -363,6 +391,44 @@ class Drawing:
         if rng.random() < 0.3:
             plan += [Step(admin, "grant", (target, "write")), exclude]
         return [*plan, *(Step(one, "write", (self._number(),)) for one in (owner, admin))]
+
+    def _plan_council(self, held: Mapping[str, int]) -> list[Step]:
+        """Plan a founder's removal by the others, while that one acts by an older past, or removes one of them as they do.
+
+        Who hears of two proposals approves of both.
+        """
+        rng = self._rng
+        founders = [name for name in self._founders if held.get(name) == Permission.OWNER]
+        if self._council is None or len(founders) < 3:
+            return []
+        rng.shuffle(founders)
+        removed, first, *others = founders
+        signers = rng.sample(others, min(len(others), rng.choice((self._council - 1, len(others)))))
+        members = [name for name in held if held[name] and name not in founders]
+        keeps = rng.choice(("", "", "write", "admin"))
+        plan = self._plan_decision(first, signers, removed, keeps)
+        kind = rng.choice(("acts", "acts", "both", "back"))
+        if kind == "both":
+            plan = [*self._plan_decision(removed, signers, first, ""), *plan]
+            plan.append(Step(removed, "exclude", (first,)))
+        elif kind == "acts":
+            for name in rng.sample([*members, first], min(1 + len(members), 2)):
+                plan.append(Step(removed, rng.choice(("exclude", "grant")), (name, "admin")))
+            plan += [
+                Step(removed, rng.choice(("invite", "renew")), ("write", 2)),
+                Step(removed, "quorum", (0, first)),
+            ]
+        plan.append(Step(first, "demote", (removed, keeps)) if keeps else Step(first, "exclude", (removed,)))
+        if kind == "back":
+            plan += [Step(signers[-1] if signers else first, "grant", (removed, "owner"))]
+            plan += [Step(removed, "exclude", (one,)) for one in members[:1]]
+        return [*plan, *(Step(one, "write", (self._number(),)) for one in (removed, first, *members[:2]))]
+
+    def _plan_decision(self, first: str, signers: Sequence[str], removed: str, keeps: str) -> list[Step]:
+        """Plan a proposal of a removal, and approvals that come to who proposed it: 0 and 1 are the latest proposals."""
+        approvals = [Step(one, "approve", (number,)) for one in signers for number in (0, 1)]
+        told = [Step(first, "gather", (*signers, 7))] if signers else []
+        return [Step(first, "propose", (removed, keeps)), *told, *approvals, *told]
 
     def _plan_raise(self, held: Mapping[str, int], admins: Sequence[str]) -> list[Step]:
         """Plan an admin's exclusion of a member whom an owner makes an owner beside it."""

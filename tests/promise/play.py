@@ -155,7 +155,7 @@ async def found(world: World) -> None:
     for name in names:
         world.add_person(name)
     ann = world.people[NAMES[0]]
-    ann.create_repo()
+    ann.create_repo(others=[world.people[name].user for name in history.founders], council=history.council)
     world.branches.append(ann.branch().branch_id)
     world.view_of(ann)
     ann.start(world.nursery)
@@ -174,7 +174,7 @@ async def found(world: World) -> None:
             person.start(world.nursery)
             await world.meet(person, ann, 2)
     for name, level in history.levels:
-        if level not in ("read", "write"):
+        if level not in ("read", "write") and name not in history.founders:
             await actions.grant(world, ann, (name, level))
     for name in (*readers, *writers):
         await world.meet(world.people[name], ann, 2)

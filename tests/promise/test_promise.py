@@ -111,6 +111,18 @@ def test_that_a_history_hangs_is_told_whatever_nodes_take(monkeypatch: pytest.Mo
     assert "Hung" in outcome.detail
 
 
+def test_councils_are_drawn_of_more_than_half_of_the_founders_and_more_than_the_adversaries_among_them() -> (
+    None
+):
+    drawn = [one for one in map(draw.draw_history, range(200)) if one.council is not None]
+    assert len(drawn) > 20
+    for one in drawn:
+        founders = {draw.NAMES[0], *one.founders}
+        assert one.council is not None
+        assert len(founders) / 2 < one.council <= len(founders)
+        assert len(founders & one.hostile) < one.council
+
+
 def test_each_rule_that_is_drawn_can_be_broken() -> None:
     assert draw.RULES.keys() == hostile_rules.RULES.keys()
 
