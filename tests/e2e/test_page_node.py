@@ -244,7 +244,7 @@ def test_what_is_new_is_shown_told_and_remembered_by_the_node(tmp_path: Path, pa
         picture(page, "away")
         alice.start()
         posts(page)
-        page.until(f"{ROWS}.length === 5", 60)
+        page.until(f"{ROWS}.length === 6", 60)
         page.until("document.getElementById('live').textContent === 'Ravel is running'")
 
 
