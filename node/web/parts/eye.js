@@ -43,6 +43,7 @@ export function useEye({ scroller, list, isLast, drawn, of }) {
     const [place, all] = [scroller.current, list.current];
     if (!all) return undefined;
     const look = () => {
+      if (!list.current) return; // the view is gone, and hears of its last scrolling after that
       isAtEnd.current = place.scrollHeight - place.scrollTop - place.clientHeight <= END_PIXELS;
       note();
     };
