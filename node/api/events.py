@@ -10,6 +10,7 @@ from node.api.callers import Caller, caller_of
 from node.api.event_streams import CONTENT_TYPE, EventStreams
 from node.api.requests import answer_json, encode_in_pieces, read_json, read_query
 from node.api.services import Services
+from node.content.branch_queries import check_count
 from node.contract.document_queries import FOLLOW_JSON_ANYWHERE, FOLLOW_JSON_DOCUMENTS
 from node.contract.documents import FOLLOW_TEXT, PresenceRequest
 from node.contract.json_documents import FOLLOW_JSON
@@ -79,16 +80,21 @@ class EventEndpoints:
             del query["cursor"]
             last = request.headers.get("last-event-id", "")
             find_again = (lambda: found) if named else find
-            source = self._branches.live_json.follow_anywhere(find_again, len(found), **query, cursor=last)
+            source = self._branches.live_json.follow_anywhere(find_again, **query, cursor=last)
             return self._streams.open(self._access.follow(source, caller))
         ids = [self._targets.name(branch) for branch in found]
         return await answer_json(self._branches.branch_queries.find(ids, **query))
 
     def _find_branches(self, caller: Caller, repo: str, named: str) -> list[Branch]:
-        """Return branches by names with commas between them, each once, in the order of their ids."""
+        """Return branches by names with commas between them, each once, in the order of their ids.
+
+        Raises ServiceError `not_found`, `ambiguous`, `too_large` for more than a query has.
+        """
         names = named.split(",") if named else [""]
-        found = (branch for name in names for branch in self._targets.branches(caller, repo, name))
-        return sorted({branch.num: branch for branch in found}.values(), key=self._targets.name)
+        listed = (branch for name in names for branch in self._targets.branches(caller, repo, name))
+        found = {branch.num: branch for branch in listed}
+        check_count(len(found))
+        return sorted(found.values(), key=self._targets.name)
 
     async def presence(self, request: Request) -> Response:
         """State where an editor is. It comes five times a second, so no answer is kept for a repetition."""

@@ -17,7 +17,7 @@ from blake3 import blake3
 
 from node.api.event_streams import Event
 from node.api.targets import Targets
-from node.content.branch_queries import BranchQueries, FollowedBranches, check_count
+from node.content.branch_queries import BranchQueries, FollowedBranches
 from node.content.document_queries import DocumentQueries, FollowedQuery, parse_query
 from node.content.document_windows import DIGEST_SIZE, Found, digest_of
 from node.content.json_documents import JsonDocuments
@@ -64,18 +64,16 @@ class LiveJson:
     def follow_anywhere(
         self,
         find: Callable[[], Sequence[Branch]],
-        count: int,
         prefix: str,
         where: str,
         sort: str,
         limit: int,
         cursor: str,
     ) -> "QuerySource":
-        """Return a source as `follow_query`, of the branches that `find` returns in a thread; `count` of them at first.
+        """Return a source as `follow_query`, of the branches that `find` returns in a thread.
 
         It is asked again when there may be others. Raises ServiceError.
         """
-        check_count(count)
         followed = self._branch_queries.follow(parse_query(prefix, where, sort, limit))
         about = _Branches(self._hub, self._targets, find, followed)
         return QuerySource(self._hub, about, about.look, cursor)
@@ -152,7 +150,6 @@ class _Branches:
 
     async def _find_again(self) -> None:
         found = await self._hub.run_blocking(self._find)
-        check_count(len(found))
         self._names, self._of = [], {}
         for branch in found:
             self._names.append(self._targets.name(branch))
