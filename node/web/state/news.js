@@ -1,13 +1,15 @@
 // What is new since the last visit. The node keeps the marks, so that all pages of it agree.
 
-import { effect, signal } from "../vendor/signals.js";
+import { computed, effect, signal } from "../vendor/signals.js";
 import { text } from "../strings/text.js";
-import { changes, chosenBranch, route } from "./node.js";
+import { changes, chosenBranch, placeOf, route } from "./node.js";
 import { noteNews } from "./notices.js";
 import { actions, api, attemptItself, session } from "./session.js";
 
 /** Branch -> `{ unseen, more, mentions, latest_mention }`. */
 export const news = signal(new Map());
+/** Branches of what the page lists in which something is unread, each with its `place`. */
+export const unread = computed(() => [...news.value.values()].filter((one) => one.unseen).map((one) => ({ ...one, place: placeOf(one.branch) })).filter((one) => one.place));
 /** What was new in a branch when its timeline came into view; it stays so until the next visit. */
 export const fresh = signal({ branch: "", ids: new Set() });
 
@@ -36,11 +38,14 @@ async function look() {
 
 /** Has all seen of these branches, of which nobody may have read a word. */
 export async function seeAll(branches) {
-  for (const branch of branches) {
-    const { up_to: upTo } = await api.showUnseen({ branch });
-    await api.markSeen({ branch, up_to: upTo });
+  try {
+    for (const branch of branches) {
+      const { up_to: upTo } = await api.showUnseen({ branch });
+      await api.markSeen({ branch, up_to: upTo });
+    }
+  } finally {
+    await look(); // those before one that failed are seen
   }
-  await look();
 }
 
 async function see(branch, found) {

@@ -5,7 +5,7 @@ import { Empty, Skeleton } from "../parts/form.js";
 import { ID_SHOWN } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { addressOf, beside, chosenBranch, chosenRepo, isLive, me, repos, route, status } from "../state/node.js";
-import { news } from "../state/news.js";
+import { news, unread } from "../state/news.js";
 import { actions } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { signal } from "../vendor/signals.js";
@@ -46,7 +46,7 @@ function ForYouRow() {
 
 /** Everything that is new, counted without what one is called for: that is above. */
 function UnreadRow() {
-  const all = [...news.value.values()];
+  const all = unread.value;
   const count = all.reduce((sum, one) => sum + one.unseen, 0);
   return html`<a id="to-unread" class="nav-row" href=${beside("unread")} aria-current=${route.value.panel === "unread" ? "page" : undefined}>
     <${Icon} name="inbox" size="s" /><span class="cut">${text.panels.unread}</span>${count > 0 && html`<span class="facts">${text.unreadCount(count, all.some((one) => one.more))}<span class="unseen"> ${text.unreadWord}</span></span>`}</a>`;
