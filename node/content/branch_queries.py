@@ -14,10 +14,10 @@ from node.content.document_queries import (
     DocumentQueries,
     DocumentQuery,
     Plan,
+    check_looked,
     parse_query,
     plan_by_name,
     too_big,
-    too_many,
 )
 from node.content.document_windows import Found, ResultWindow
 from node.content.documents import Documents
@@ -140,8 +140,7 @@ class BranchQueries:
             looked, unreadable, at = looked + batch.count, unreadable + len(batch.unreadable), batch.after
             if batch.is_last or (plan.is_ordered and _is_behind(window, branch, plan, at)):
                 return unreadable
-            if looked >= count_max or trio.current_time() > deadline:
-                raise too_many(looked)
+            check_looked(looked, count_max, deadline)
 
 
 def check_count(count: int) -> None:

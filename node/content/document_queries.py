@@ -192,8 +192,7 @@ class DocumentQueries:
             if batch.is_last:
                 break
             looked, after = looked + batch.count, batch.after
-            if looked >= count_max or trio.current_time() > deadline:
-                raise too_many(looked)
+            check_looked(looked, count_max, deadline)
         return unreadable
 
     async def look_at(
@@ -352,11 +351,17 @@ def too_big() -> ServiceError:
     )
 
 
-def too_many(count: int) -> ServiceError:
-    """Return the refusal of a query that would look at over `count` documents."""
-    return ServiceError(
+def check_looked(count: int, count_max: int, deadline: float) -> None:
+    """Raise ServiceError `too_large` for a query that has looked at too many documents, or for too long."""
+    if count >= count_max:
+        problem = f"over {count} documents would be looked at"
+    elif trio.current_time() > deadline:
+        problem = f"to look at {count} documents and more takes over {QUERY_WINDOW_SECONDS:.0f} seconds"
+    else:
+        return
+    raise ServiceError(
         "too_large",
-        f"over {count} documents would be looked at",
+        problem,
         "name a longer `prefix`, or declare an index; without `sort`, answers come in windows (`cursor`)",
     )
 
