@@ -39,11 +39,10 @@ from node.observe.standing import Standings
 from node.scuttlebutt.threads import THREAD
 from node.sync.hub import Hub
 from node.timelines.commit_history import describe, list_past
-from node.timelines.opened import show_opened
 from node.timelines.tangles import TangleQuestion, show_tangle
 from node.timelines.timelines import HEADS_SHOWN_MAX, Feeds, Timelines
 from node.timelines.unseen import UnseenCommits
-from node.timelines.views import branch_view
+from node.timelines.views import branch_view, show_opened
 from node.timelines.why import explain, list_voids
 from protocol.formats.text import id_text
 from ravel.types.branches import BranchList, BranchView

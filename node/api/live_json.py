@@ -141,7 +141,7 @@ class _Branches:
             self._may_be_others = False
             try:
                 await self._find_again()
-            except BaseException:
+            except BaseException:  # cancelled too: the next look asks again
                 self._may_be_others = True
                 raise
         changed, self._changed = self._changed, set()

@@ -34,7 +34,7 @@ _OF_OTHER_PROGRAMS: Final = MappingProxyType(
         "version": "--version",
     }
 )
-"""What people type by habit -> what it is called here."""
+"""Words that people type by habit -> what it is called here."""
 _NAMES: Final = MappingProxyType(
     {
         "branch": "branch list",
@@ -55,7 +55,8 @@ def add_hint(group: TyperGroup, error: Exception) -> None:
     said = str(getattr(error, "message", ""))
     hint = ""
     if said.startswith("Got unexpected extra argument"):
-        hint = ". A text of several words stands in quotes; what is set by an option has its name before it"
+        said += "."
+        hint = "A text of several words stands in quotes; what is set by an option has its name before it"
     elif found := re.match(r"No such command '(.*?)'\.", said):
         context = getattr(error, "ctx", None)
         hint = _find_command(group, context, found[1])
@@ -63,7 +64,7 @@ def add_hint(group: TyperGroup, error: Exception) -> None:
     elif type(error).__name__ == "MissingParameter":
         hint = _explain_missing(error)
     if hint:
-        error.message = f"{said} {hint}".strip() if not hint.startswith(".") else said + hint  # type: ignore[attr-defined]
+        error.message = f"{said} {hint}".strip()  # type: ignore[attr-defined]  # typer exports no class that has it
 
 
 def _find_command(group: TyperGroup, context: "Context | None", typed: str) -> str:

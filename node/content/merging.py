@@ -22,8 +22,8 @@ from node.ingest.replica import Replica, load_blocks_of, open_stored_commit
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.timelines.commit_fields import author_fields, stored_fields
-from node.timelines.opened import show_opened
 from node.timelines.post_views import find_gone, show_changes
+from node.timelines.views import show_opened
 from node.timelines.why import find_commit
 from protocol.crypto.keys import BlockKey
 from protocol.formats.block import Reference

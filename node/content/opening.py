@@ -22,7 +22,7 @@ async def read_opened(
     kinds: Collection[type[Body]] = (),
     document: str | None = None,
 ) -> T:
-    """Return what `read` does; where it raises `incomplete`, it runs once more after bodies have come that nobody opened.
+    """Return what `read` returns. Where it raises `incomplete`, it runs once more when absent bodies have come.
 
     These are all of the kinds that a branch and what it continues spares, of one document or (None) any; of all kinds
     where none is named. Costs nothing where `read` succeeds, else O(absent bodies of these branches) and the wait of

@@ -19,9 +19,8 @@ from node.content.mentions import resolve_mentions
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.timelines.commit_fields import author_fields, load_whole_blocks, stored_fields
-from node.timelines.opened import show_opened
 from node.timelines.post_views import counts_for, find_mentions, show_attached
-from node.timelines.views import timeline_items
+from node.timelines.views import show_opened, timeline_items
 from node.timelines.why import find_commit
 from protocol.formats.body import Hide, Permission, kind_name
 from protocol.formats.commit import TanglePlace

@@ -191,8 +191,8 @@ class _Page(NamedTuple):
 async def fetch_opened(hub: Hub, ids: Collection[CommitId]) -> bool:
     """Have bodies come that are opened of branches that are not kept; return True if any may have.
 
-    Waits OPENED_SECONDS at most for the next, OPENED_SECONDS_MAX in all, and only for those that nobody opened before: what
-    no connected peer has would be waited for each time. It comes later, when a peer has it.
+    Waits OPENED_SECONDS at most for the next body, and OPENED_SECONDS_MAX in all. It waits for bodies that nobody opened
+    before: else it would wait each time for what no connected peer has. Such a body comes later, when a peer has it.
     """
 
     def note() -> dict[int, int]:
@@ -210,7 +210,8 @@ async def fetch_opened(hub: Hub, ids: Collection[CommitId]) -> bool:
     except StorageError as error:  # what is here is shown all the same
         log.error("storage failed", error=str(error))
         return False
-    nums, topics = list(opened), [hub.replica.tables.topics[num].topic for num in set(opened.values())]
+    here = hub.replica.tables.topics  # without those of a repo that was deleted meanwhile
+    nums, topics = list(opened), [here[num].topic for num in set(opened.values()) if num in here]
     if not any(source.has_joined(topic) for source in hub.sources for topic in topics):
         return False
     hub.opened.update(topics)

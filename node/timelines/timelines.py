@@ -15,8 +15,7 @@ from sqlalchemy import Connection
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.timelines.arriving import show_arriving
-from node.timelines.opened import show_opened
-from node.timelines.views import timeline_items
+from node.timelines.views import show_opened, timeline_items
 from node.timelines.why import find_commit
 from protocol.formats.text import id_text
 from protocol.ids import CommitId

@@ -1,20 +1,25 @@
 """Converts rows and values to JSON, so that all answers use the same fields."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
 from node.ingest.replica import Replica
+from node.sync.body_fetching import fetch_opened
+from node.sync.hub import Hub
 from node.timelines.commit_fields import author_fields, load_whole_blocks, stored_fields
 from node.timelines.post_views import show_changes
 from protocol.formats.body import Permission
-from protocol.formats.text import id_text
-from protocol.ids import CommitId
+from protocol.formats.text import id_text, parse_id
+from protocol.ids import BlockId, CommitId
 from ravel.types.branches import BranchView
 from ravel.types.commits import TimelineItem
 from ravel.types.repos import RepoStanding, RepoView
 from storage.commits.commits import TimelineRow
 from storage.repos.repos import Branch, Repo
+
+T = TypeVar("T", bound=Mapping[str, Any])
 
 
 def repo_view(
@@ -111,3 +116,14 @@ def _timeline_item(
 def place_text(passed: int, rank: int, commit_id: CommitId) -> str:
     """Return a place in the canonical order. As texts, places stand in its order."""
     return f"{passed:016x}{rank:016x}{commit_id.hex()}"
+
+
+async def show_opened(hub: Hub, read: Callable[[], T], parts: str = "items") -> T:
+    """Return a view that `read` makes of a commit or of its `parts`: again once contents have come that are not kept here.
+
+    Costs what `read` does, twice where something comes, and the wait of `fetch_opened`. Raises as `read` does.
+    """
+    view = await hub.run_blocking(read)
+    items = view.get(parts, [view])
+    absent = [CommitId(BlockId(parse_id(one["commit"]))) for one in items if one.get("not_kept")]
+    return await hub.run_blocking(read) if await fetch_opened(hub, absent) else view

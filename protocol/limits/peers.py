@@ -151,7 +151,7 @@ RECONCILIATION_QUIET_CHECKS_MAX: Final = 6
 """Checks (30 seconds apart) without a frame from the peer after which a reconciliation has stalled: what it keeps here is
 much, and a peer needs a minute for its first symbols of millions of commits."""
 RECONCILIATION_CHECKS_MAX: Final = 90
-"""The same while other things of use come: 45 minutes, in which a line of 20 KB/s brings OUTGOING_SIZE_MAX."""
+"""Checks without such a frame while other things of use come. In these 45 minutes 20 KB/s bring OUTGOING_SIZE_MAX."""
 RANGE_FRAME_SIZE_MAX: Final = 256 * KIB
 """Bytes of one frame of ranges; what does not fit is said in the next."""
 RANGE_FRAME_COUNT_MAX: Final = 512

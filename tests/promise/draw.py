@@ -179,9 +179,9 @@ class History:
     steps: tuple[Step, ...] | None = None
     """None: they are drawn."""
     founders: tuple[str, ...] = ()
-    """Of the members, those who own the repo from its founding beside the founder."""
+    """Members who own the repo from its founding, beside the founder."""
     council: int | None = None
-    """How many of the founders remove one of them together; None: they have no council."""
+    """Number of founders who remove one of them together; None: they have no council."""
 
     @property
     def names(self) -> tuple[str, ...]:

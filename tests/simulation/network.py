@@ -377,7 +377,7 @@ class Network:
 
 
 def check(network: Network) -> None:
-    """What must hold at every moment, of the sessions that changed since the last check.
+    """Check what must hold at every moment, of the sessions that changed since the last check.
 
     Costs O(change): to look at all after each event took four fifths of a run.
     """

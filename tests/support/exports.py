@@ -228,7 +228,7 @@ def received_of(row: Row) -> int:
 
 
 def shown_times(rows: Iterable[Row]) -> dict[tuple[str, str], int]:
-    """Where a node shows each commit in time, by branch and name; what stands later is no cause yet."""
+    """Return the time at which a node shows each commit, by branch and name. Later rows are no causes yet."""
     shown: dict[tuple[str, str], int] = {}
     for row in rows:
         causes = [shown[row.branch, ack] for ack in row.acks if (row.branch, ack) in shown]

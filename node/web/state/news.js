@@ -36,7 +36,7 @@ async function look() {
   }
 }
 
-/** Has all seen of these branches, of which nobody may have read a word. */
+/** Marks all of these branches as seen, read or not. */
 export async function seeAll(branches) {
   try {
     for (const branch of branches) {

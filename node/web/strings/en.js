@@ -359,7 +359,7 @@ export const text = {
   wroteBetween: (from, to, count) => `${from === to ? from : `${from} to ${to}`}, ${many(count, "change")}`,
   printText: "Print it",
   keepText: "Keep it as it is now, as a file",
-  textKept: (name) => `Kept as ${name}, which nobody changes.`,
+  textKept: (name) => `Kept as ${name}. Nobody changes it.`,
   findFile: "Name or person",
   kindsOfFiles: { all: "All", pictures: "Pictures", others: "Other files" },
   lookedThrough: (count) => `Only the first ${count} files of the branch were looked through.`,

@@ -266,7 +266,7 @@ async def test_a_query_of_branches_holds_what_it_answers_and_looks_no_further_th
     looked: list[int] = []
     look = DocumentQueries.look
 
-    async def counted(*args: Any) -> Any:  # noqa: ANN401  # as it is
+    async def counted(*args: Any) -> Any:  # noqa: ANN401  # passes on what it gets
         batch = await look(*args)
         looked.append(batch.count)
         return batch

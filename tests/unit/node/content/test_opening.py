@@ -26,7 +26,7 @@ from node.runtime.errors import ServiceError
 from node.sync.body_fetching import OPENED_SECONDS, OPENED_SECONDS_MAX, BodyFetcher, fetch_opened
 from node.sync.kept_parts import keep_contents
 from node.timelines.commit_history import describe, list_past
-from node.timelines.opened import show_opened
+from node.timelines.views import show_opened
 from protocol.formats.body import kind_name
 from protocol.formats.document_kinds import JsonEdit, TextUpdate
 from protocol.formats.text import id_text

@@ -255,7 +255,7 @@ async def test_a_flood_of_tiny_messages_ends_the_connection(
 async def test_all_signs_of_life_of_an_hour_may_come_together(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    """They wait behind what is sent on a slow line, or before a node that has no room for more."""
+    """Signs of life wait behind what is sent on a slow line, or before a node that has no room for more."""
     with open_nodes(tmp_path, "alice") as (alice,):
         async with met(alice) as stranger:
             await stranger.say(*[KeepAlive()] * int(3600 / (IDLE_TIMEOUT_SECONDS / 3)))
