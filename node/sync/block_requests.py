@@ -13,6 +13,8 @@ from protocol.ids import BlockId, PeerId
 from protocol.limits.peers import (
     BLOCK_LOST_SECONDS,
     BLOCKS_LOST_MAX,
+    FETCH_AHEAD_SIZE_MAX,
+    FETCH_RATE_MIN,
     FETCH_SECONDS_MAX,
     FETCH_TIMEOUT_SECONDS,
     FETCHED_COUNT_MAX,
@@ -29,7 +31,8 @@ class NotFetched(Exception):
 
 
 class RequestTimeout(Exception):
-    """Answer that is late: FETCH_TIMEOUT_SECONDS after the peer last sent anything of use, or FETCH_SECONDS_MAX."""
+    """Answer that is late: FETCH_TIMEOUT_SECONDS after the peer last sent anything of use, or FETCH_SECONDS_MAX beyond the
+    time that a slow line takes for what stood before it."""
 
 
 @dataclass(slots=True)
@@ -47,11 +50,29 @@ class BlockRequests:
         self._room = trio.Semaphore(FETCHED_COUNT_MAX)
         self.progressed = 0.0
         """When the peer last sent something of use, as trio counts."""
+        self._is_paused = False
+        self._resumed = 0.0  # when reading went on
+        self._came = 0  # bytes of use that the peer has sent
 
-    async def ask(self, wanted: BlockId, say: Callable[[], bool]) -> bytes | None:
+    def pause(self) -> None:
+        """Note that nothing is read of the peer now: it pays for its work, or nothing has room here."""
+        self._is_paused = True
+
+    def resume(self) -> None:
+        """Note that reading goes on: the peer's time to send anything begins anew."""
+        self._is_paused = False
+        self._resumed = trio.current_time()
+
+    def note_progress(self, size: int) -> None:
+        """Note that the peer sent so many bytes of use."""
+        self.progressed = trio.current_time()
+        self._came += size
+
+    async def ask(self, wanted: BlockId, say: Callable[[], bool], ahead: int) -> bytes | None:
         """Return the block, or None where the peer has not got it. `say` asks for it, or returns False where it cannot.
 
-        Raises NotFetched when it cannot be asked for or the peer leaves, RequestTimeout.
+        `ahead` are the bytes that are sent before the question. Raises NotFetched when it cannot be asked for or the peer
+        leaves, RequestTimeout.
         """
         answer = self._answers.get(wanted)
         if answer is None:
@@ -65,21 +86,25 @@ class BlockRequests:
                     raise NotFetched
             else:  # the place is given back when the peer has answered, no matter who waits for it then
                 self._room.release()
-        await self._wait(answer)
+        await self._wait(answer, ahead)
         if answer.is_lost:
             raise NotFetched
         return answer.block
 
-    async def _wait(self, answer: _Answer) -> None:
-        since = trio.current_time()
-        last = since + FETCH_SECONDS_MAX
+    async def _wait(self, answer: _Answer, ahead: int) -> None:
+        """Wait for an answer. What has come meanwhile, or is sent before the question, gives it time at FETCH_RATE_MIN."""
+        since = quiet_since = trio.current_time()
+        came = self._came
         while not answer.is_there.is_set():
-            deadline = min(max(since, self.progressed) + FETCH_TIMEOUT_SECONDS, last)
-            with trio.move_on_at(deadline) as waiting:
-                await answer.is_there.wait()
-            is_late = deadline == last or self.progressed <= deadline - FETCH_TIMEOUT_SECONDS
-            if waiting.cancelled_caught and is_late:
+            size = min(ahead + self._came - came, FETCH_AHEAD_SIZE_MAX)
+            last = since + FETCH_SECONDS_MAX + size / FETCH_RATE_MIN
+            now = trio.current_time()
+            quiet_since = now if self._is_paused else max(quiet_since, self.progressed, self._resumed)
+            deadline = min(quiet_since + FETCH_TIMEOUT_SECONDS, last)
+            if now >= deadline:
                 raise RequestTimeout
+            with trio.move_on_at(deadline):
+                await answer.is_there.wait()
 
     def settle(self, wanted: BlockId, block: bytes | None) -> None:
         """Give the answer of the peer for a block to all who wait for it."""

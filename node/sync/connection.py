@@ -331,7 +331,7 @@ class Connection(Conversation):
                 self.goodbye = message.reason
                 log.info("goodbye", peer=id_text(self.peer), reason=message.reason)
             if isinstance(message, _USEFUL):
-                self.questions.progressed = trio.current_time()
+                self.questions.note_progress(len(frame))
             if isinstance(message, Receipt | Publications | Blocks):
                 self.progress_at = self.heard_at
             joined_count = self.session.joined_count
@@ -381,10 +381,12 @@ class Connection(Conversation):
         """Receive the next frame after a pause of some seconds; None where the connection ends. Raises TransportError."""
         if pause or not self._is_free:
             self.reading.deadline = math.inf  # the time in which nothing is read does not count
+            self.questions.pause()
             if pause:
                 await trio.sleep(pause)
             await self._work.has_answered()
             await self._hub.byte_budget.has_room()
+            self.questions.resume()
         # A second at a time: to move the deadline costs as much as to decode a small message.
         idle_at = trio.current_time() + IDLE_TIMEOUT_SECONDS
         if not idle_at <= self.reading.deadline < math.inf:

@@ -175,7 +175,7 @@ class Conversation:
             return True
 
         try:
-            found = await self.questions.ask(wanted, say)
+            found = await self.questions.ask(wanted, say, self.outgoing.size)
         except RequestTimeout:
             self.part("peer_does_not_answer")  # what it still owes would be taken for what is asked later
             raise NotFetched from None

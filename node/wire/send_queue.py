@@ -23,7 +23,8 @@ class SendQueue:
     def __init__(self) -> None:
         # The bounds are `put`'s: what is being written counts too.
         self._send, self._receive = trio.open_memory_channel[bytes](math.inf)
-        self._size = 0
+        self.size = 0
+        """How many bytes wait or are being written."""
         self.count = 0
         """How many messages wait or are being written."""
 
@@ -32,11 +33,11 @@ class SendQueue:
         not read). Raises trio.ClosedResourceError after `close`.
         """
         frame = encode_message(message)
-        is_full = self.count == OUTGOING_COUNT_MAX or self._size + len(frame) > OUTGOING_SIZE_MAX
+        is_full = self.count == OUTGOING_COUNT_MAX or self.size + len(frame) > OUTGOING_SIZE_MAX
         if is_full and not is_last:
             return False
         self._send.send_nowait(frame)
-        self._size += len(frame)
+        self.size += len(frame)
         self.count += 1
         return True
 
@@ -59,7 +60,7 @@ class SendQueue:
                 except TransportError as error:
                     return error.reason
                 scope.deadline = math.inf
-                self._size -= sum(map(len, frames))
+                self.size -= sum(map(len, frames))
                 self.count -= len(frames)
         return "peer_does_not_read" if scope.cancelled_caught else ""
 

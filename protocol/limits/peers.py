@@ -297,7 +297,12 @@ are read again after a restart: two seconds for all."""
 FETCH_TIMEOUT_SECONDS: Final = 60.0
 """Seconds that a peer may take to answer for blocks, or to send anything else of use; then others are asked."""
 FETCH_SECONDS_MAX: Final = 600.0
-"""Seconds that it may take for a block whatever else it sends: four blocks and a window of batches on a line of 20 KB/s."""
+"""Seconds that it may take for a block whatever else it sends, beyond the time for what stood before the block."""
+FETCH_RATE_MIN: Final = 8 * KIB
+"""Bytes a second, on the slowest line, of what stood before the block: who sends little else than it was asked for gains
+nothing by it."""
+FETCH_AHEAD_SIZE_MAX: Final = 2 * OUTGOING_SIZE_MAX
+"""Bytes of these that count: what waits here before the question, and there before the answer. Four hours at the most."""
 BODIES_PASS_SECONDS: Final = 3600.0
 BODIES_PASS_MAX_SECONDS: Final = 24 * 3600.0
 """Seconds after which a peer that was asked for all missing bodies is asked again: doubled from the first to the second, as

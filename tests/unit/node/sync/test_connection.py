@@ -438,7 +438,7 @@ async def test_a_peer_that_sends_all_but_the_block_is_left_in_the_end(
             began = trio.current_time()
             with pytest.raises(NotFetched):
                 await source.fetch(followed, BlockId(b"w" * 32))
-            assert trio.current_time() - began == pytest.approx(FETCH_SECONDS_MAX)
+            assert FETCH_SECONDS_MAX < trio.current_time() - began < FETCH_SECONDS_MAX + FETCH_TIMEOUT_SECONDS
     assert stranger.ended == Ended("peer_does_not_answer")
 
 
