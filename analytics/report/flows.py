@@ -1,7 +1,6 @@
-"""Sections of the report on what flows between people and nodes: answers, bytes, merges, delays, and what got no place
-(escapes all input).
+"""Sections of the report about exchange between people and nodes: answers, bytes, merges and delays.
 
-Each shows the first rows of one table, which is written, and nothing where that has none.
+A section shows the first rows of one table of the results. An empty table gives no section. All input is escaped.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +23,7 @@ _MONTHS_MAX: Final = 24
 
 
 def render_flows(rows: Rows, names: Names) -> str:
-    """Return the sections as HTML, of tables that are written."""
+    """Return the sections as HTML. The tables must have been written."""
     sections = (_answers, _threads, _disk, _months, _pairs, _held_back)
     return "\n".join(section(rows, names) for section in sections)
 

@@ -83,7 +83,7 @@ def create(
         typer.Option(
             min=2,
             max=OWNER_COUNT_MAX,
-            help="How many founders together may exclude a founder: more than half.",
+            help="How many founders must agree to exclude a founder. It is more than half of them.",
         ),
     ] = None,
 ) -> "RepoView":

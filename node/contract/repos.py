@@ -37,7 +37,7 @@ class RepoRequest(NameRequest, frozen=True, kw_only=True):
     council: Annotated[
         Annotated[int, Meta(ge=2, le=OWNER_COUNT_MAX)] | None,
         Meta(
-            description="How many founders together can exclude or demote any member: more than half. "
+            description="How many founders must agree to exclude or demote a member, founders included: more than half. "
             "Null: nobody can exclude a founder."
         ),
     ] = None
