@@ -57,7 +57,7 @@ class HttpConnection:
         self._parser = RequestParser()
         self._nursery: trio.Nursery
         self._has_ended = False
-        self._idle = trio.CancelScope()
+        self._idle: trio.CancelScope
         self._client_left = trio.Event()
         self._is_broken = False
         """True if something was sent in part, or to a client that has left."""
@@ -80,8 +80,7 @@ class HttpConnection:
             async with trio.open_nursery() as self._nursery:
                 try:
                     self._nursery.start_soon(self._look_for_client)
-                    with self._idle:
-                        await self._serve()
+                    await self._serve_in_time()
                 finally:  # a nursery that is being left takes no further task
                     self._has_ended = True
                 self._nursery.cancel_scope.cancel()
@@ -146,6 +145,17 @@ class HttpConnection:
         """End what a client that has left would keep alive."""
         await trio.sleep(_AFTER_CLIENT_LEFT_SECONDS)
         self._nursery.cancel_scope.cancel()
+
+    async def _serve_in_time(self) -> None:
+        """Serve until the client leaves, or says nothing for IDLE_SECONDS.
+
+        Where this process had no turn for long, a request that came in time is found with its time over. It is served.
+        """
+        while True:
+            with trio.CancelScope() as self._idle:
+                await self._serve()
+            if not (self._idle.cancel_called and self._parser.has_request):
+                return
 
     async def _serve(self) -> None:
         is_unread = False

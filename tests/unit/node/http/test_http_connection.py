@@ -1,19 +1,22 @@
 """One connection of the API's server: requests in a row, bodies that break off, clients that leave, and what is no HTTP."""
 
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 import trio
+import trio.testing
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from trio.testing import MockClock, memory_stream_pair
 
-from node.http.connection import HttpConnection
+from node.http.connection import IDLE_SECONDS, HttpConnection
 from node.http.strangers import Stranger
 from tests.support.machine import fail_after
 
 _GET = b"GET /a%20b?c=d HTTP/1.1\r\nHost: localhost\r\n\r\n"
 _OK = b"HTTP/1.1 200 \r\ncontent-length: 2\r\n\r\nok"
+_EMPTY = b"HTTP/1.1 200 \r\ncontent-length: 0\r\n\r\n"
 
 
 async def _say(send: Send, content: bytes = b"ok") -> None:
@@ -35,9 +38,11 @@ async def _echo(_scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @asynccontextmanager
-async def _connected(app: ASGIApp) -> AsyncIterator[trio.abc.HalfCloseableStream]:
+async def _connected(
+    app: ASGIApp, *pair: trio.abc.HalfCloseableStream
+) -> AsyncIterator[trio.abc.HalfCloseableStream]:
     """A client of a server that serves it by this application, for at most ten minutes of the mock clock."""
-    client, server = memory_stream_pair()
+    client, server = pair or memory_stream_pair()
     stranger = Stranger(trio.Semaphore(1))
     stranger.trust()
     ends = {"scheme": "http", "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 2)}
@@ -106,6 +111,19 @@ async def test_a_body_may_come_in_parts(head: bytes, body: list[bytes], autojump
                 await client.send_all(part)
                 await trio.sleep(1)
             assert (await _read(client, b"abcde")).endswith(b"\r\n\r\nabcde")
+
+
+async def test_a_request_that_had_come_when_the_process_had_no_turn_for_long_is_answered(
+    mock_clock: MockClock,
+) -> None:
+    near, far = socket.socketpair()
+    client, server = (trio.SocketStream(trio.socket.from_stdlib_socket(one)) for one in (near, far))
+    async with _connected(_echo, client, server):
+        for said, answer in ((_GET, _EMPTY), (_GET, _EMPTY), (_GET[:-1], b"")):
+            await trio.testing.wait_all_tasks_blocked()
+            near.send(said)  # at once with the jump: no task runs between them
+            mock_clock.jump(IDLE_SECONDS + 1)
+            assert await client.receive_some() == answer
 
 
 @pytest.mark.parametrize(
