@@ -25,9 +25,9 @@ def find_outside(
     inside: Iterable[CommitId],
     load_places: LoadPlaces,
 ) -> set[CommitId]:
-    """Find those of `ends` and their ancestors that are neither among `inside` nor ancestors of these.
+    """Find the commits among `ends` and their ancestors that are neither among `inside` nor ancestors of `inside`.
 
-    Costs O(commits above the lowest rank of what is found).
+    Costs O(commits above the lowest rank of the result).
 
     Args:
         ends: Ids of 32 bytes.

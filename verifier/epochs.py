@@ -33,7 +33,7 @@ class EpochPlan(NamedTuple):
 
 
 def describe_epoch(before: Resolution) -> EpochPlan:
-    """Compute for whom an init has boxes whose past is `before`. Costs O(members)."""
+    """Compute which users get a box in an init whose past is `before`. Costs O(members)."""
     held = before.members()
     members = sorted(held)[:EPOCH_BOX_COUNT_MAX]
     return EpochPlan(
@@ -514,7 +514,7 @@ class Epochs:
         return bool(self.sure_writers(epoch) & self._operations.numbers.bit(user))
 
     def sure_writers(self, epoch: EpochId) -> int:
-        """Return the set of who surely holds the writers' secret of an epoch, by all that is here.
+        """Return the users who hold the writers' secret of an epoch beyond doubt, judged by all commits here.
 
         Costs O(epochs in which it was handed over).
         """
@@ -539,10 +539,10 @@ def find_followed(operations: Operations, epoch: Operation) -> list[Operation]:
 
 
 def epoch_reason(operations: Operations, epoch: Operation) -> str:
-    """Tell people why an epoch was started, by what stands in its past and in that of no epoch that it follows.
+    """Return the reason why an epoch was started, as people read it.
 
-    Gives `founding`; of the latest removals `removal`, `leave` (a member's own) or `revocation`; else `merge` of several
-    epochs, or `renewal`.
+    It is found in the root commits of its past that are in the past of no epoch before it. Gives `founding`; of the
+    latest removals `removal`, `leave` (a member's own) or `revocation`; else `merge` of several epochs, or `renewal`.
     """
     if not isinstance(epoch.body, EpochInit):
         return "founding"

@@ -148,7 +148,7 @@ def parse_content(text: str) -> Content | None:
 
 
 def content_text(content: Content) -> str:
-    """Return the text of what an operation says."""
+    """Return the text that an operation puts."""
     match content:
         case Whole(value):
             said: object = value
@@ -271,7 +271,7 @@ class JsonTree:
         """By address of a list: fractions and ids of the items that are placed there, sorted, whether it shows or not."""
 
     def node(self, address: Address) -> Node | None:
-        """Return what stands at an address, if anything does. Costs O(its length)."""
+        """Return the node at an address, or None. Costs O(the address's length)."""
         owner, *path = address
         node = self.nodes.get(owner)
         for key in path:
@@ -333,7 +333,7 @@ def _bounded(number: int) -> int:
 
 
 def read_register(address: Address, entry: DocumentEntry) -> tuple[Content | None, list[JsonConflict]]:
-    """Return what stands in a register, and what was put beside it. Costs O(operations that stand)."""
+    """Return the value of a register and the values put beside it. Costs O(operations in it)."""
     if len(entry.tips) == 1 and entry.tips[0].value is not None:  # as most have it
         only = parse_content(entry.tips[0].value)
         if only is not None and not isinstance(only, Added):
@@ -360,7 +360,7 @@ def read_register(address: Address, entry: DocumentEntry) -> tuple[Content | Non
 
 
 def add_registers(tree: JsonTree, entries: Mapping[str, DocumentEntry]) -> list[JsonConflict]:
-    """Add what stands in registers to a tree; return their conflicts. Costs O(bytes of them)."""
+    """Add the content of registers to a tree; return their conflicts. Costs O(bytes of them)."""
     conflicts: list[JsonConflict] = []
     for key, entry in entries.items():
         address = parse_key(key)
@@ -433,7 +433,7 @@ def parse_position(position: bytes) -> tuple[str, str]:
 
 
 def build_tree(entries: Mapping[str, DocumentEntry]) -> tuple[JsonTree, list[JsonConflict]]:
-    """Build the tree of a document from what stands in its registers. Costs O(bytes of it)."""
+    """Build the tree of a document from the content of its registers. Costs O(bytes of it)."""
     tree = JsonTree()
     conflicts = add_registers(tree, entries)
     for owner, root in tree.nodes.items():
@@ -530,10 +530,10 @@ def show_tree(tree: JsonTree) -> tuple[Json, list[tuple[str, Json]]]:
 
 
 def read_json(entries: Mapping[str, DocumentEntry]) -> JsonValue:
-    """Reduce what stands in a document's registers to its value. Costs O(n log n) of the bytes that stand.
+    """Reduce the registers of a document to its value. Costs O(n log n) of the bytes in them.
 
     Args:
-        entries: What stands about each key, as `documents` reduces it.
+        entries: Entry of each key, as `documents` reduces it.
     """
     tree, conflicts = build_tree(entries)
     value, unplaced = show_tree(tree)

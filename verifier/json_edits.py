@@ -183,7 +183,7 @@ class JsonEditor:
         return show_tree(self._tree)[0]
 
     def operations(self) -> Iterator[Operation]:
-        """Yield what is to be written: nothing for a register of which just that stands."""
+        """Yield the operations to write. A register that has this content already needs none."""
         for address, (content, is_increment) in self._said.items():
             key = key_of(address)
             text = None if content is None else content_text(content)
@@ -383,7 +383,7 @@ class JsonEditor:
         return (found[0], beside) if index > 0 else (beside, found[0])
 
     def _space_anew(self, item: str, address: Address, left: Order | None, right: Order | None) -> None:
-        """Place an item between two that have no room for it: as many on both sides as give it get new fractions."""
+        """Place an item between two neighbours without room: as many items on both sides as needed get new fractions."""
         count = _CROWD
         while True:
             before, low = self._crowd(address, left, count, is_backwards=True)

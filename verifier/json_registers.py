@@ -93,7 +93,7 @@ class HeldRegisters(Registers):
 
 
 class PartialTree:
-    """Tree of a document that has what was asked for, with what edits say."""
+    """Part of a document's tree: registers are loaded as they are needed, and edits are applied on top."""
 
     def __init__(self, registers: Registers) -> None:
         self.tree = JsonTree()
@@ -110,21 +110,21 @@ class PartialTree:
         """By list: items that lie there as the registers have it, of those that are known. Sorted."""
 
     def need(self, addresses: Iterable[Address]) -> None:
-        """Let the tree have what stands at some addresses."""
+        """Load the registers at some addresses, unless they are known."""
         missing = [one for one in addresses if not self._is_known(one)]
         if missing:
             self._take(self._registers.load([key_of(one) for one in missing]))
             self._known.update(missing)
 
     def need_below(self, address: Address) -> None:
-        """Let the tree have what stands at an address and below it. Costs O(that)."""
+        """Load the registers at an address and below it, unless they are known. Costs O(these)."""
         if not self._is_whole(address):
             key = key_of(address)
             self._take(self._registers.load_between(key, f"{key}\x01", None))
             self._whole.add(address)
 
     def need_all(self) -> None:
-        """Let the tree have the document."""
+        """Load the whole document."""
         self._take(self._registers.load_between("", _KEYS_END, None))
         self._whole.add(())
 
@@ -165,7 +165,7 @@ class PartialTree:
         return self.tree.places.get(item)
 
     def state(self, address: Address, content: Content | None) -> None:
-        """Let this stand at an address, of which is known what stood there: nothing, if None."""
+        """Set the content of an address; None empties it. What stood there must be known already."""
         self.tree.state(address, content)
 
     # --- lists ---
@@ -231,7 +231,7 @@ class PartialTree:
         return any(address[:size] in self._whole for size in range(first, len(address) + 1))
 
     def _take(self, entries: Mapping[str, DocumentEntry]) -> None:
-        """Add what stands in registers that nobody asked for before, and of which no edit spoke."""
+        """Add loaded registers that were not known before and that no edit has changed."""
         for key, entry in entries.items():
             address = parse_key(key)
             if address is None or self._is_known(address):

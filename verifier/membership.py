@@ -175,9 +175,9 @@ class Membership:
     # --- what holds ---
 
     def at(self, heads: tuple[CommitId, ...]) -> Resolution:
-        """Return what counts among these root branch commits and their past, all of which must have been added.
+        """Return what counts among these commits of the root branch and their past. All of them must have been added.
 
-        It costs the removals since the last operation that all heads follow, and nothing where these are the heads of all.
+        Costs O(removals since the last operation that all heads follow), and O(1) if these are all heads.
         """
         if heads == self._latest[0]:  # most content names the same heads as the one before
             return self._latest[1]
@@ -276,7 +276,7 @@ class Membership:
     def authorise_checkpoint(
         self, proposal: CommitId, branch: BranchId, acks: tuple[CommitId, ...], seen: tuple[CommitId, ...]
     ) -> None:
-        """Raise CommitRefused unless the signers approved, by what was seen, of a checkpoint of just this (M13)."""
+        """Raise CommitRefused unless the signers approved a checkpoint of exactly these heads, in its past (M13)."""
         authorise_checkpoint(self.operations, proposal, branch, acks, self.at(seen))
 
     def authorise_root_commit(

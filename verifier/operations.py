@@ -89,7 +89,7 @@ class UserNumbers:
                 self._users.append(user)
 
     def bit(self, user: UserId) -> int:
-        """Return the set of one user: nobody, for one who was never named."""
+        """Return the set of one user; it is empty for a user who was never numbered."""
         num = self._nums.get(user)
         return 0 if num is None else 1 << num
 
@@ -429,9 +429,10 @@ class Operations:
         return self._prekeys_of.get(user, ())
 
     def newest_prekey(self, user: UserId, is_here: Callable[[Operation], bool]) -> Operation | None:
-        """Return what states the prekey of a user, of the statements that are here: the one that follows all the others.
+        """Return the statement of a user's prekey: the one that follows all the user's other statements here.
 
-        Of several beside one another none is. Costs O(the user's prekeys that are not here, and those beside the newest).
+        Return None if several stand beside one another. Costs O(the user's prekeys that are not here, and those beside
+        the newest).
         """
         newest = next((one for one in reversed(self.prekeys_of(user)) if is_here(one)), None)
         if newest is None or any(map(is_here, self._prekeys_beside[newest.commit_id])):

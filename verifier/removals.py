@@ -25,7 +25,7 @@ from verifier.rights import Rights, left_by, place_of, rights_for
 
 @dataclass(slots=True)
 class Resting:
-    """Members and removals of which something rests on what some removals take."""
+    """Members and removals that depend on what some removals take."""
 
     users: set[UserId] = field(default_factory=set)
     """Users whose operations may count no longer or again, or who may hold other permissions."""
@@ -34,9 +34,10 @@ class Resting:
 
 
 def find_resting(operations: Operations, removals: Iterable[Operation]) -> Resting:
-    """Find what may count no longer, or again, when these removals are held by other rights than before.
+    """Find operations that may begin or cease to count when other rights hold these removals.
 
-    That is what the removed members did unseen, and what rests on it. It costs what is found, and what the removed did.
+    These are the operations of the removed members that the removals did not know, and what depends on them. Costs
+    O(these).
     """
     resting = Resting()
     found: set[CommitId] = set()
@@ -152,7 +153,7 @@ class _Run:
         self.asked = 0
 
     def ask_all(self, removals: Iterable[Operation], *, spreads: bool = False) -> None:
-        """Ask about all rights of some removals; if it `spreads`, also of those that rest on what changes by that."""
+        """Ask whether each right of some removals is held; with `spreads`, also of those that a changed answer touches."""
         ahead: list[tuple[tuple[int, int], CommitId, Right]] = []
         awaited: set[tuple[CommitId, Right]] = set()
 

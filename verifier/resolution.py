@@ -52,16 +52,16 @@ class Resolution:
         *,
         has_epochs: bool = True,
     ) -> "Resolution":
-        """Return the resolution of a larger set, which takes away what is known of this one.
+        """Return the resolution of a larger set, which takes over this resolution's memory.
 
-        This one finds that again when it is asked: no two resolutions share what they remember.
+        This one works its answers out again when it is asked: no two resolutions share their memory.
 
         Args:
-            heads: Of the larger set.
-            settled: How its removals are settled.
-            touched: Users who may hold other permissions by what it has more.
-            resting: Users whose operations may count no longer by that, or again, and who may hold other permissions.
-            has_epochs: False if none of what it has more starts an epoch.
+            heads: The heads of the larger set.
+            settled: The settled removals of the larger set.
+            touched: Users whose permissions may differ because of the added operations.
+            resting: Users whose own operations may have begun or ceased to count, and whose permissions may differ.
+            has_epochs: False if no added operation starts an epoch.
         """
         other = Resolution(self._operations, heads, settled)
         other._held, self._held = self._held, {}
@@ -119,9 +119,9 @@ class Resolution:
         return {user: held for user in users if (held := self.permission(user)) is not None}
 
     def holders(self) -> tuple[int, int]:
-        """Return the sets of the members, and of those who may write (`UserNumbers`).
+        """Return two sets, the members and the users who may write (`UserNumbers`).
 
-        Costs O(users) once, then O(users whose permissions may have changed since) of what has grown.
+        Costs O(users) once. A resolution that has grown costs O(users whose permissions may have changed).
         """
         if self._holders is None:
             self._holders, self._unsure = (0, 0), set(self._operations.users())
@@ -157,12 +157,12 @@ class Resolution:
         return [right for right in self._rights_after(user, lowest) if self._rights.holds(deed, right)]
 
     def credentials_of(self, user: UserId) -> list[Operation]:
-        """Return what the user's membership rests on: credentials of which a right is held."""
+        """Return the credentials that make a user a member: those of which a right is held."""
         held = {right.credential for right in self.rights_held(user)}
         return [one for one in self._operations.grants_of(user) if one.commit_id in held]
 
     def may(self, deed: Deed, needs: Permission) -> bool:
-        """Return True if the user of a deed holds for it a right to what it needs (R3)."""
+        """Return True if the user of a deed holds a right that suffices for it (R3)."""
         return any(
             self._rights.highest(deed, credential, needs) is not None
             for credential in self._operations.grants_of(deed.user)
@@ -170,7 +170,7 @@ class Resolution:
         )
 
     def takers_from(self, deed: Deed, needs: Permission) -> list[Operation]:
-        """Return the removals that take a deed's rights to what it needs, by credentials that count."""
+        """Return the removals that take a deed's sufficient rights, by credentials that count."""
         operations, rights = self._operations, self._rights
         found = {
             one.commit_id: one

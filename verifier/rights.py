@@ -86,10 +86,10 @@ class Rights:
         *,
         has_no_removals: bool = False,
     ) -> None:
-        """Ask about the operations of which `is_within` returns True.
+        """Work on the operations for which `is_within` returns True.
 
-        `acts` returns the rights that hold a removal or revocation of the set, and none of another one. A set without any
-        `has_no_removals`: all of it counts.
+        `acts` returns the rights that hold a removal or revocation of the set. For other operations it returns none. If
+        `has_no_removals`, all operations of the set count.
         """
         self._operations = operations
         self._is_within = is_within
@@ -221,9 +221,11 @@ class Rights:
     def highest(
         self, deed: Deed, credential: Operation, lowest: int = Permission.READ, below: Right | None = None
     ) -> Permission | None:
-        """Return the highest permission of a credential that is held for a deed, from a permission on, or None.
+        """Return the highest permission, at least `lowest`, of a credential's rights that are held for a deed; None if
+        there is none.
 
-        A removal that takes a right also takes the lower ones of the same credential, down to what it leaves.
+        A removal that takes a right also takes the lower ones of the same credential, down to the permission that it
+        leaves.
         """
         permission = int(self._operations.granted(credential))
         if permission < lowest or not self.counts(credential, below):
@@ -247,8 +249,9 @@ class Rights:
     def takes(self, removal: Operation, right: Right, deed: Deed, below: Right | None = None) -> bool:
         """Return True if a removal of the deed's user takes a right from the deed (R4, R5).
 
-        It takes what is above that which it leaves and junior to a right that holds the removal. It takes nothing where the
-        credential has it in its past, nor from what it has in its past or names. A leave takes from what follows it.
+        A removal takes rights above the permission that it leaves, if they are junior to a right that holds the
+        removal. It takes nothing from a credential that has it in its past, nor from a deed that it has in its own past
+        or names. A leave takes rights from what follows it.
         """
         operations = self._operations
         if left_by(removal) >= right.permission:

@@ -158,7 +158,7 @@ class Tangle:
         return len(self._waiting)
 
     def missing(self) -> list[CommitId]:
-        """Return, sorted, what commits that are set aside lack: what to ask others for."""
+        """Return, sorted, the absent commits that set-aside commits wait for: those to ask other nodes for."""
         return sorted(self._waiting_for.keys() - self._waiting.keys())
 
     def tips(self) -> list[CommitId]:

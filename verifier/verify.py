@@ -158,7 +158,7 @@ def sign_off(
 
 
 def without_body(signed: SignedCommit) -> SignedCommit:
-    """Return a commit as it is to who lacks the body, whose kind the header declares: the verdict is the same (V9)."""
+    """Return a commit without its body. The header declares its kind, so the verdict is the same (V9)."""
     assert isinstance(signed.body, UnopenedBody), "else a verdict may rest on it"
     return SignedCommit(signed.commit, ErasedBody(signed.body.tag), None, _MAKER)
 

@@ -191,7 +191,7 @@ def find_all(
 def find_in_blocks(
     spark: SparkSession, exports: Sequence[Export], by_node: DataFrame
 ) -> tuple[DataFrame, BlockCounts]:
-    """Return what is found in blocks, and how much was looked at: nothing where no export has any."""
+    """Check the commits against their blocks; return findings and counts. Both are empty if no export has blocks."""
     told = [
         (is_relayed, label, export.relay_blocks_from if is_relayed else export.blocks_from)
         for label, export in zip(_labels(exports), exports, strict=True)

@@ -88,7 +88,7 @@ def read_contents(rows: DataFrame) -> DataFrame:
 
 
 def count_rows(rows: DataFrame, read: DataFrame, stated: DataFrame) -> BlockCounts:
-    """Counts of what was looked at."""
+    """Count the rows that were examined."""
     counted = rows.agg(F.count("*"), F.count(F.when(F.col("size").isNull(), 1))).collect()[0]
     hashed = read.where(F.col("real_id").isNotNull())
     ids = stated.select("commit_id").distinct()
@@ -158,7 +158,7 @@ def unmatched(rows: DataFrame, stated: DataFrame, due: DataFrame) -> DataFrame:
 
 
 def dangling(rows: DataFrame) -> DataFrame:
-    """Find blocks that name a child for which no export has a row with this commit, not even one that calls it absent."""
+    """Find blocks that name a child of which no export has a row for this commit, not even one that calls it absent."""
     named = rows.select("commit_id", "node", F.explode("child_ids").alias("block_id"))
     missing = F.slice(F.sort_array(F.collect_set(F.lower(F.hex("block_id")))), 1, LISTED_MAX)
     found = (

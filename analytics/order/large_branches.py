@@ -81,7 +81,7 @@ class _Giants:
         return list(dict.fromkeys([*needed, *self.carried, *(TIMES if self.with_shapes else [])]))
 
     def placed(self, *needed: str) -> list[str]:
-        """Return the columns of what has been placed: shapes, too."""
+        """Return the columns of placed commits, with their shapes where these are asked for."""
         return [*self.columns(*needed), *(SHAPES if self.with_shapes else [])]
 
 
@@ -220,7 +220,7 @@ def _count(placed: DataFrame) -> list[tuple[int, int, int]]:
 
 
 def _with_shapes(ranges: DataFrame, tangles: Collection[int], giants: _Giants) -> DataFrame:
-    """Return the commits of some tangles out of what `place_range` gave, with what ranges do not know of each other."""
+    """Return the rows of some tangles in the answer of `place_range`, with the shapes that reach beyond one range."""
     placed = ranges.where(F.col("tangle").isin([*tangles]))  # null of what ranges say beside commits
     if not giants.with_shapes or not tangles:
         return placed

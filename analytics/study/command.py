@@ -123,7 +123,7 @@ class _Number:
 
 
 class _Numbers:
-    """Reads such numbers between commas."""
+    """Option type: whole numbers between commas, each within bounds."""
 
     def __init__(self, smallest: int, largest: int) -> None:
         self._one = _Number(smallest, largest)

@@ -37,7 +37,7 @@ MORE_REFERENCES: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Commits 0..n-1; what each acks, in which feed it stands, and its place in the order of ids."""
+    """Commits 0..n-1 with their acks, feeds, and places in the order of ids."""
 
     causes: Sequence[tuple[int, ...]]
     feeds: Sequence[int]

@@ -9,9 +9,10 @@ from node.runtime.errors import ServiceError
 
 
 class OneTimeCodes:
-    """Codes that were made and not used, at most `count_max`. After `tries_max` wrong ones none of them is good any more.
+    """Codes that were made and not yet used, at most `count_max`. After `tries_max` wrong tries all of them are
+    invalid.
 
-    `make` gives a new code, `advice` is for who comes with one that is not good. `clock` counts seconds.
+    `make` returns a new code. `advice` is the next step for a person whose code is invalid. `clock` counts seconds.
     """
 
     def __init__(

@@ -68,7 +68,7 @@ class Edits:
 
 
 class EditSource:
-    """The edits of one branch as they come: read from the store when it has changed, never kept for who is slow."""
+    """Live source of one branch's edits. They are read from the store when it has changed; slow readers take no memory."""
 
     def __init__(
         self, hub: Hub, reads: "SharedReads", branch: Branch, since: Cursor, *, positions: bool = False

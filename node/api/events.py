@@ -42,7 +42,7 @@ class EventEndpoints:
         return await answer_json(window)
 
     async def text(self, request: Request) -> Response:
-        """Answer with what an editor lacks of a text, and with the others who have it open."""
+        """Answer with the updates of a text that an editor lacks, and with the other users who have it open."""
         branch = request.path_params["branch"]
         query = read_query(request, FOLLOW_TEXT.query)
         if _wants_stream(request):

@@ -56,7 +56,7 @@ class LiveJson:
     def follow_query(
         self, branch: str, prefix: str, where: str, sort: str, limit: int, cursor: str
     ) -> "QuerySource":
-        """Return a source of what changes in a query's result since the one with this cursor. Raises ServiceError."""
+        """Return a source of changes of a query's result since the state of this cursor. Raises ServiceError."""
         about = _OneBranch(self._hub, self._targets.branch(branch))
         followed = self._queries.follow(branch, parse_query(prefix, where, sort, limit))
         return QuerySource(self._hub, about, partial(_find, followed), cursor)

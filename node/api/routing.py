@@ -22,13 +22,14 @@ _ANY: Final = "{"
 
 
 class Routes:
-    """Routes in the order of their precedence, of which a request is compared with a few.
+    """Routes in the order of their precedence, found without trying them all.
 
-    Starlette tries one pattern after the other, half a microsecond each and more. So a path is first followed part by part.
-    Where a name in it has a `/` that is not escaped, routes are grouped by their method, the part of their path that follows
-    the API's prefix, and its last part unless that is a parameter; outside of the API, by the whole path. Their endpoints
-    are functions of a request, and called without Starlette's router, which wraps each in handlers of errors that there are
-    none of. `otherwise` answers what no route is for, `refuse_method` what routes with these other methods are for.
+    Starlette tries one pattern after the other, at half a microsecond or more each. So a path is first followed part by
+    part. If a name in it has a `/` that is not escaped, the path's group of routes is tried: those of one method, one
+    first part below the API's prefix, and one last part unless that is a parameter; outside of the API, those of the
+    whole path. Endpoints are functions of a request and are called without Starlette's router, which wraps each in
+    handlers of errors that do not occur. `otherwise` answers if no route fits, `refuse_method` if only routes of other
+    methods do.
     """
 
     def __init__(

@@ -106,7 +106,7 @@ class PageCodes(OneTimeCodes):
 
 
 def page_routes(give_token: Handler, show_report: Handler, send_export: Handler) -> list[Route]:
-    """Routes of the page's files, and of what gives a token, the report or an export for a code."""
+    """Return routes of the page's files, and of those that give a token, the report or an export for a one-time code."""
     contents = {path: (_FOLDER / name).read_bytes() for path, (name, _) in _FILES.items()}
     files = [Route(path, _serve(contents[path], kind)) for path, (_, kind) in _FILES.items()]
     files.append(Route(SHELL_PATH, _serve(_list_shell(contents), "application/json")))

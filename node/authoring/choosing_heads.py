@@ -35,10 +35,10 @@ def interleave_authors(membership: Membership, heads: Iterable[CommitId]) -> lis
 
 
 def choose_heads(heads: Sequence[CommitId], is_rightful: IsRightful) -> tuple[CommitId, ...]:
-    """Choose as many heads as a commit can ack such that it is rightful; none where that cannot be.
+    """Choose as many heads as a commit can ack while its author has the right to it; none if no choice gives the right.
 
-    Some may take away what the author needs, and others give it back. So few are looked for that suffice, then as many as
-    fit are added. Costs O(log heads) questions where one head suffices and none is left out.
+    Some heads take the author's right away, and others restore it. So find a few that suffice, then add as many as fit.
+    Costs O(log heads) questions if one head suffices and none must be left out.
     """
     bases = [tuple(heads), *((one,) for one in heads)] if heads else []
     base = next((one for one in bases if is_rightful(one)), ())

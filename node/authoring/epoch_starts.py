@@ -151,7 +151,7 @@ def make_open(
 
 
 def _followed_in_all(membership: Membership, heads: tuple[CommitId, ...]) -> list[EpochId]:
-    """Return the epochs that open what some heads follow, and these: as many as the heads at most."""
+    """Return the given epochs, and those in which commits below some heads were written: at most as many as the heads."""
     return sorted({followed_in(membership.operations[head]) for head in heads})
 
 

@@ -255,7 +255,7 @@ class WriteQueue:
     def _store(
         self, requests: Sequence[WriteRequest], group: WriteGroup, outcomes: list[Outcome]
     ) -> IngestResult:
-        """Judge and store a group in one transaction, in which deferred requests are encoded too."""
+        """Judge and store a group in one transaction. Deferred requests are encoded in it too."""
         opener = self._writer.opener
         batches = group.open_all(opener)  # others may write meanwhile
 

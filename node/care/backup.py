@@ -255,9 +255,9 @@ def _empty(folder: Path) -> None:
 
 
 def _copy(source: Path, target: Path, name: str, links: int = 0) -> _Entry:
-    """Copy one file, durable and for its owner alone, and say what was copied. Raises OSError.
+    """Copy one file and make it durable, readable by its owner alone; return its entry. Raises OSError.
 
-    `links` is O_NOFOLLOW where a link may lead to what its maker wants to see.
+    `links` is O_NOFOLLOW where a symbolic link could lead out of the folder.
     """
     reading = os.open(source / name, os.O_RDONLY | links | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(reading, "rb", buffering=0) as file:

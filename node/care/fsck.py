@@ -362,7 +362,7 @@ def _check_indexes(connection: Connection, findings: CheckFindings) -> None:
 
 
 def _check_pending(connection: Connection, findings: CheckFindings) -> None:
-    """See that what waits is what it is kept as, and is not accepted already."""
+    """Check that each pending commit is stored as its bytes say, and is not accepted already."""
     findings.checked["waiting"] += count_kept_pending(connection)
     for _, commit_id, fault in find_wrong_pending(connection):
         findings.add("waiting", commit_id.hex(), fault)

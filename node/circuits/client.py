@@ -108,7 +108,7 @@ class CircuitStream(trio.abc.Stream):
         return some
 
     def _take(self, max_bytes: int | None) -> bytes:
-        """Return what came first, and what came behind it as far as it is asked for too."""
+        """Return the first received chunk, and as many of the following as were asked for."""
         first = self._received.popleft()
         if max_bytes is not None and len(first) > max_bytes:
             self._received.appendleft(first[max_bytes:])

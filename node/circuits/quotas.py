@@ -106,7 +106,7 @@ class CircuitAccount:
 
 
 class CircuitAccounts:
-    """All accounts, of which only so many are remembered."""
+    """Accounts of all peers that use circuits. Their number is bounded."""
 
     def __init__(self, quotas: CircuitQuotas) -> None:
         self.quotas = quotas

@@ -118,7 +118,7 @@ def marks(*names: str | tuple[str, str]) -> Callable[[Item], str]:
 
 
 def advice_of(item: Item) -> str:
-    """Return what an item says is to be done, with commands called as `ravel` was."""
+    """Return the next steps that an item names, with `ravel` in them written as it was called here."""
     return as_called(item["advice"])
 
 

@@ -44,7 +44,7 @@ def link_outcome(
     about: str = "",
     absent: tuple[str, ...] = (),
 ) -> Outcome:
-    """Return an answer of which people see the link, drawn if that was asked for, what it does, and how far it reaches."""
+    """Return the printed answer about a link: the link, drawn if asked for, its effect, and where it reaches."""
     return Outcome(answer, shown={"link": link, "reach": reach, "qr": qr, "about": about, "absent": absent})
 
 

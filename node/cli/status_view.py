@@ -113,7 +113,7 @@ def _level(repo: "RepoView") -> str:
 
 
 def _with_names(standing: "RepoStanding", names: Mapping[str, str]) -> "RepoStanding":
-    """Return a standing in which peers without a name have those of `names`."""
+    """Return a standing in which peers that have no name get theirs from `names`."""
     parts = [
         {
             **part,

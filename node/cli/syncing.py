@@ -90,7 +90,7 @@ class SyncState:
         }
 
     def told(self, api: "Client", repo: str) -> dict[str, object]:
-        """Return what people are told beside: names, and why relays take no more files where some are here alone."""
+        """Return what else people read: names, and why relays take no more while some files are on this node alone."""
         name = repo if self.view is None else self.view["name"] or repo
         holders = {peer["peer"]: _name_of(peer) for peer in self.held_by}
         refusals: dict[str, str] = {}
@@ -202,7 +202,7 @@ def _name_of(peer: "PeerView") -> str:
 
 
 def print_synced(shown: Mapping[str, Any]) -> None:
-    """Print who holds what is here, and first what no other computer has."""
+    """Print who holds the repo's commits; first those that no other computer has."""
     standing = shown["standing"]
     when = calendar_text if is_terminal() else date_text
     # More than `ravel log --digest` counts of the branches: who is a member is said by commits, too.

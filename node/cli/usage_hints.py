@@ -68,7 +68,7 @@ def add_hint(group: TyperGroup, error: Exception) -> None:
 
 
 def _find_command(group: TyperGroup, context: "Context | None", typed: str) -> str:
-    """Say which commands do what was typed; empty where none is known."""
+    """Name the commands that do what was typed; empty if none is known."""
     at = getattr(context, "command", None)
     if isinstance(at, TyperGroup) and at is not group:
         return f"There are: {', '.join(at.commands)}"
@@ -86,7 +86,7 @@ def _paths_of(group: TyperGroup, typed: str) -> Iterator[str]:
 
 
 def _explain_missing(error: Any) -> str:  # noqa: ANN401  # of a class that typer does not export
-    """Say for what each argument was taken that came before the missing one, and where to look for that."""
+    """Say how each argument before the missing one was understood, and where to look it up."""
     parameter, context = error.param, error.ctx
     if not isinstance(parameter, TyperArgument) or context is None:
         return ""

@@ -113,13 +113,13 @@ def _answered(reply: Mapping[str, Any]) -> str:
 
 
 def show_named(api: "Client", answer: "PeerBan | RelayAllowance") -> Outcome:
-    """Answer about a peer, shown by what this user calls it, else by as much of its id as commands need."""
+    """Show an answer about a peer under the user's name for it, or under a prefix of its id that commands accept."""
     called = peer_names(api).get(answer["peer"]) or id_text_shown(answer["peer"])
     return Outcome(answer, shown={**answer, "called": called})
 
 
 def peer_names(api: "Client") -> dict[str, str]:
-    """Map ids of peers to what this user calls them."""
+    """Map peer ids to the names that this user gave them."""
     return {one["user"]: one["name"] for one in api.list_petnames()["peers"]}
 
 

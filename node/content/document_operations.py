@@ -34,7 +34,7 @@ _COVERING: Final = {kind_name(kind.snapshot) for kind in DOCUMENT_KINDS if kind.
 
 
 class OpenedBody(NamedTuple):
-    """A commit's first id, what it says (None: nothing of sets and dicts, or its body is not here), and its body's size."""
+    """First id of a commit, its operations (None: not of sets and dicts, or absent), and its body's size."""
 
     name: CommitId
     content: ValuesEdit | ValuesSnapshot | None
@@ -62,11 +62,11 @@ class DocumentOperationReader:
     def read_numbered(
         self, connection: Connection, branch: Branch, kind: ValuesKind, name: str = ""
     ) -> Iterator[tuple[int, DocumentCommit, int]]:
-        """Load the operations of a set or dict of the branch and what it continues, carried ones too.
+        """Load the operations of a set or dict of the branch and of the branches that it continues, carried ones too.
 
-        Yields the commit's number, what it says, and the body's size. Costs O(commits of the branch). What a body said
-        that is not here is None; one that cannot be read says nothing.
-        Raises ServiceError `too_large`, `incomplete`.
+        Yields the commit's number, its operations and the size of its body. Costs O(commits of the branch). The
+        operations are None if the body is not here, and empty if it cannot be read. Raises ServiceError `too_large`,
+        `incomplete`.
         """
         depths = find_depths(self._replica, connection, branch)
         kinds = {"carried", *map(kind_name, kind.bodies)}

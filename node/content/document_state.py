@@ -151,9 +151,9 @@ class DocumentState:
     def entries(
         self, connection: Connection, kind: ValuesKind, document: StandingDocument | None, keys: Sequence[str]
     ) -> dict[str, DocumentEntry]:
-        """Load entries of a document by item or key; those of which nothing stands are left out.
+        """Load entries of a document by item or key. Those without any operation are left out.
 
-        Costs O(what stands of them), each key O(log n). Raises ServiceError `incomplete`, `too_large`.
+        Costs O(their operations), each key O(log n). Raises ServiceError `incomplete`, `too_large`.
         """
         if document is None:
             return {}

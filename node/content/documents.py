@@ -318,10 +318,10 @@ class Documents:
     async def snapshot(
         self, kind: ValuesKind, branch: str, name: str = "", *, without_missing: bool = False
     ) -> DocumentSnapshot:
-        """Say again, in as few commits as hold it, all that stands in the branch's document, where others said it.
+        """Restate the whole content of the branch's document, in as few commits as possible, where others wrote it.
 
-        `without_missing`, bodies that are not here are taken to say nothing. Raises ServiceError `too_large` where one
-        key's conflicts alone are too long, `incomplete`.
+        With `without_missing`, absent bodies count as empty. Raises ServiceError `too_large` if one key's conflicts
+        alone are too long, and `incomplete`.
         """
         target = self._find_branch(branch)
         summed: list[WrittenCommit] = []
@@ -379,9 +379,10 @@ class Documents:
         ]
 
     async def open_all(self, kind: ValuesKind, branches: Sequence[str]) -> None:
-        """Have all documents of a kind come, where a branch or what it continues is not kept: for who reads many.
+        """Fetch the absent bodies of all documents of a kind, of branches that are not kept: for callers that read many
+        documents.
 
-        Costs O(branches of the repos), and there O(absent bodies) and one wait of `fetch_opened`.
+        Costs O(branches of the repos), and in those not kept O(absent bodies) and one wait of `fetch_opened`.
         """
         targets = [self._find_branch(branch) for branch in branches]
         spared = {
@@ -395,9 +396,10 @@ class Documents:
     async def list_names(
         self, kind: ValuesKind, branch: str, prefix: str, after: str | None, limit: int
     ) -> list[str]:
-        """Return names after one that begin so, by UTF-8 bytes, of what was said of documents.
+        """List the document names with a prefix that follow a given one, by UTF-8 bytes. A document without content has
+        its name still.
 
-        Costs O(limit and log n). Of a document nothing may be there any more.
+        Costs O(limit and log n).
         """
         return await self._load(
             branch, lambda connection, nums: load_names(connection, nums, kind.name, prefix, after, limit)

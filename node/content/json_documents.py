@@ -31,7 +31,7 @@ class JsonDocuments:
         self._documents = documents
 
     async def show(self, branch: str, name: str) -> JsonDocumentView:
-        """Return a document's value, conflicts and unplaced items. Costs O(n log n) of what was written to it."""
+        """Return a document's value, conflicts and unplaced items. Costs O(n log n) of the operations written to it."""
         branch_id, found = await self._documents.read(JSON, branch, name, read_json)
         return _view(branch_id, found)
 

@@ -69,7 +69,7 @@ _NO_ANCESTOR_HINT = "`ravel branch fork` and `ravel repo fork` make branches tha
 
 
 class Merging:
-    """Forks, merges and shows branches, which are named as `find_branch` takes them."""
+    """Service that forks, merges, moves and shows branches. Names are those that `find_branch` accepts."""
 
     def __init__(self, hub: Hub, author: Author, find_branch: Callable[[str], Branch]) -> None:
         self._hub = hub
@@ -278,7 +278,7 @@ class MergePlan:
     def _parents(
         self, connection: Connection, row: TimelineRow, body: Body | UnknownBody
     ) -> list[CommitId | int]:
-        """Find what stands in the target for what a commit follows; a fork's first follows what it continues."""
+        """Return the target's commits that a copied commit follows. The first of a fork follows what it continues."""
         follows = body.commits if isinstance(body, BranchFork) else row.acks
         found = dict.fromkeys(one for ack in follows for one in self._stand_for(connection, ack))
         if len(found) > 1:
@@ -286,7 +286,7 @@ class MergePlan:
         return list(found)[-ACK_COUNT_MAX:] or [self._root]
 
     def _stand_for(self, connection: Connection, commit_id: CommitId) -> tuple[CommitId | int, ...]:
-        """Find what stands in the target for a commit; for a void one, what stands for what it acks."""
+        """Return the target's commits in place of this commit. A void commit has those of the commits it acks."""
         ahead = [commit_id]
         while ahead:
             one = ahead[-1]

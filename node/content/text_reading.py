@@ -144,7 +144,7 @@ class TextReader:
         self._unfound: dict[int, tuple[frozenset[CommitId], frozenset[int]]] = {}
 
     def read(self, connection: Connection, branch: Branch) -> ReadText:
-        """Read the updates of a branch and of what it continues, also in carried commits.
+        """Read the updates of a text's branch and of the branches that it continues, carried ones too.
 
         Raises ServiceError `too_large`, `incomplete`.
         """

@@ -47,11 +47,11 @@ def look(
     clear_size: int | None,
     typed: tuple[int, list[tuple[str, str]]] | None,
 ) -> tuple[list[bool], str | None, bytes | None, list[tuple[str, str, str]] | None, bytes | None]:
-    """Find which updates can be taken: those that decode and that go with the ones before them; look at all these.
+    """Apply updates that decode and fit those before them, and answer questions about the resulting text.
 
-    Gives which were taken. Then, as they were asked for: the text of a root; what an editor lacks whose state vector is
-    given; names, titles and texts of all roots, so much that these have `clear_size` characters; and the update by which a
-    client id types texts at the ends of roots. Each is None where it was not asked for or cannot be made.
+    Returns which updates were applied, and four answers, each None if it was not asked for or cannot be made: the text
+    of a root; the update that an editor with this state vector lacks; names, titles and texts of all roots, up to
+    `clear_size` characters; and the update by which a client id types texts at the ends of roots.
     """
     taken = _readable(updates)
     while True:
@@ -73,7 +73,7 @@ def look(
 
 
 class Held:
-    """Documents of texts in use: those that were asked for last, of as many bytes of updates as HELD_SIZE_MAX."""
+    """Cache of the texts used last, bounded by HELD_SIZE_MAX bytes of updates."""
 
     def __init__(self) -> None:
         self._documents: OrderedDict[int, tuple[int, int, pycrdt.Doc[Any]]] = OrderedDict()

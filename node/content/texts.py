@@ -208,7 +208,7 @@ class Texts:
     async def _write_new(
         self, target: Branch, version: TextVersion, updates: Sequence[bytes]
     ) -> list[TextPush]:
-        """Write what these updates say that `version` has not. To be called while `writing` is held."""
+        """Write the part of these updates that `version` lacks. The caller holds `writing`."""
         clients = text_clients(self._author.user, target.branch_id)
         known = self._remember(target)
         async with known.reading:  # what is read of it must not grow meanwhile

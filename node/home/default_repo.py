@@ -12,9 +12,9 @@ _ID: Final = re.compile(r"[a-z2-7]{52}")
 
 
 def load_default_repo(home: Path) -> str:
-    """Return the repo's id as text; empty where none is chosen. A file that is none of ours chooses none.
+    """Return the id of the default repo as text; empty if none is chosen, or if the file does not hold one.
 
-    Raises ServiceError `bad_config` for one that this user may not read.
+    Raises ServiceError `bad_config` if this user may not read the file.
     """
     path = home / _FILE_NAME
     try:

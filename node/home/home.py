@@ -118,11 +118,12 @@ def create_home(
     passphrase: bytes = b"",
     is_recovered: bool = False,
 ) -> Home:
-    """Create what is not there yet; an existing configuration and existing keys stay as they are. Keys are fresh by default.
+    """Create the missing files of a home. Existing configuration and keys stay. Keys are fresh by default.
 
-    A user that `is_recovered` has written elsewhere: it writes to a repo here once a peer was compared. A new user states
-    the `name`, where one is given. Raises ServiceError `storage_failed` where the folder cannot be made, `bad_config` for
-    what a value breaks, `bad_request` for what is no name of a person, and those of `create_keys`.
+    If the user `is_recovered`, there are commits of this user elsewhere: it writes to a repo here only after a
+    comparison with a peer. A new user states the `name`, if given. Raises ServiceError `storage_failed` if the folder
+    cannot be made, `bad_config` for a bad value, `bad_request` for a name that breaks the rules, and the errors of
+    `create_keys`.
     """
     from node.home.folder_mark import write_mark
     from node.home.identity import create_keys

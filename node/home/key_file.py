@@ -47,7 +47,7 @@ COST: Final = Cost(256 * MIB, 3)
 
 
 class KeyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A file of keys as it is written: JSON. Empty texts stand for what its kind of protection has not."""
+    """JSON form of a key file. A field that its kind of protection does not use is an empty text."""
 
     format: Literal["ravel-keys1"]
     holds: Holds
@@ -100,9 +100,9 @@ def encode_key_file(file: KeyFile) -> bytes:
 
 
 def decode_key_file(content: bytes, name: str, holds: Holds) -> KeyFile:
-    """Decode a file of keys of that kind; `name` is what errors call it.
+    """Decode a key file of the given kind; errors call it `name`.
 
-    Raises ServiceError `bad_config` for what is no node's file, `bad_input` for what is no user's.
+    Raises ServiceError: `bad_config` if it is no key file of a node, `bad_input` if it is none of a user.
     """
     try:
         file = msgspec.json.decode(content, type=KeyFile)

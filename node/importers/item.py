@@ -71,9 +71,10 @@ def pack(items: Iterable[SourceItem]) -> Iterator[list[PackedItem]]:
 
 
 def read_ahead(batches: Iterator[list[PackedItem]]) -> Generator[list[PackedItem], None, None]:
-    """Yield batches, of which the next two are read in a thread while the caller works on one.
+    """Yield batches; a thread reads the next two while the caller works on one.
 
-    Raises what `batches` raises, in its place. The thread ends with the caller's loop, once what it reads gives a batch.
+    Raises the errors of `batches` at their place. The thread ends with the caller's loop, as soon as it has read its
+    batch.
     """
     found: Queue[list[PackedItem] | BaseException | None] = Queue(1)
     is_over = threading.Event()

@@ -22,7 +22,7 @@ _DIGEST_SIZE: Final = 32
 
 
 class SsbFeeds:
-    """The feeds of one import. `load` gives the digests of what was imported of a feed before, in order."""
+    """The feeds of one import. `load` returns the digests of a feed's messages that were imported before, in order."""
 
     def __init__(self, load: Callable[[str], Iterable[bytes]], hmac_key: bytes | None = None) -> None:
         self._load = load

@@ -148,10 +148,11 @@ def accept_own(
 
 
 def retry_kept(replica: Replica, now_ms: int) -> IngestResult:
-    """Take up what an older Ravel could not read, and what waits for causes that are here. Raises StorageError.
+    """Judge commits again that an older Ravel could not read, and pending commits whose causes are here. Raises
+    StorageError.
 
-    What this one cannot read either is kept again. Causes may have come back after damage just before a crash, or come just
-    before it, and what waited was left for a further transaction.
+    Commits that this Ravel cannot read either stay kept. Causes may have been restored, or accepted, just before a
+    crash, while the pending commits were left to another transaction.
     """
     with _transaction(replica, now_ms, Share()) as (work, connection):
         for topic_num, items in pop_unread(connection).items():
@@ -168,7 +169,7 @@ def retry_kept(replica: Replica, now_ms: int) -> IngestResult:
 
 
 def release_more(replica: Replica, now_ms: int, share: Share | None = None) -> IngestResult:
-    """Judge some more of what waited for what was settled: a bounded amount in one transaction. Raises StorageError."""
+    """Judge a bounded number of pending commits whose causes were settled. Raises StorageError."""
     share = share or Share()
     with _transaction(replica, now_ms, share, takes_over=True) as (work, connection):
         work.release(connection, share.budget(), with_ready=True)

@@ -130,7 +130,7 @@ class Acceptance:
         return self._change.tables
 
     def recheck_restored(self, restored: Sequence[RestoredCommit]) -> None:
-        """Look again at what waits for commits that are back, and at whether they are void."""
+        """Judge commits that wait for restored commits, and look again whether these are void."""
         self._settle([one.commit_id for one in restored])
         self._restored.update(one.commit_id for one in restored)
         self.ingested.restored += len(restored)
@@ -166,9 +166,9 @@ class Acceptance:
         is_proven: bool = False,
         may_leave: bool = False,
     ) -> None:
-        """Judge a batch of one topic, and store what follows; all of it, or as much as fits the slice.
+        """Judge a batch of one topic and store the result: of the whole batch, or of as much as fits the slice.
 
-        `is_proven` without topics' signatures.
+        With `is_proven` the topic's signatures need not be checked.
         """
         self._look_up(connection, batch)
         round_ = _Round(topic, [item for item in batch.rejected if item.commit_id not in self._rejected])
@@ -218,9 +218,10 @@ class Acceptance:
             self.settled[id_key(pin_mark(branch.facts.root_id))] = False
 
     def release(self, connection: Connection, budget: Budget, *, with_ready: bool = False) -> None:
-        """Judge what waited for what was settled, and what waited for that, as far as the budget and the slice go.
+        """Judge pending commits whose causes were settled, and then those that waited for these, until budget and slice
+        are used.
 
-        `with_ready` also what earlier transactions had to leave.
+        With `with_ready`, begin with the commits that earlier transactions left over.
         """
         change = self._change
         if not with_ready and self.is_slice_over():
@@ -475,7 +476,7 @@ class Acceptance:
         return NewCommit(one.verified, publication, topic.num, epoch.num, is_proven, starts_on)
 
     def _start_epochs(self, connection: Connection, judged: Sequence["_Judged"]) -> None:
-        """Take up what accepted inits state, so that what follows them can be placed."""
+        """Record the epochs of accepted inits, so that commits that follow them can be placed."""
         for one in judged:
             body = one.verified.body
             if isinstance(body, RepoInit | EpochInit):
@@ -535,7 +536,7 @@ class Acceptance:
 
 
 def _bare(opened: Opened) -> Opened:
-    """Return a commit as it comes from who lacks its body, if no verdict rests on that."""
+    """Return a commit without its body, if its verdict does not depend on the body."""
     if not isinstance(opened.signed.body, UnopenedBody):
         return opened
     return Opened(without_body(opened.signed), opened.publication.bare, opened.is_from_topic)

@@ -40,7 +40,7 @@ class AuthorClocks:
         self._heard: dict[UserId, _Heard] = {}
 
     def note(self, author: UserId, said_ms: int, now_ms: int) -> None:
-        """Note the latest commit of another author in what has just arrived. Times are unix milliseconds."""
+        """Note the latest of the arrived commits by other authors. Times are unix milliseconds."""
         with self._lock:
             before = self._heard.get(author)
             apart = _APART_MS if before is None else now_ms - before.arrived_ms

@@ -62,7 +62,7 @@ class People:
         self._petnames, self._peer_names, self._shown = petnames, peer_names, {}
 
     def set_facts(self, facts: Mapping[RepoId, MembershipFacts], changed: Collection[RepoId]) -> None:
-        """Take over the facts of all repos, those of some of which have changed."""
+        """Replace the facts of all repos; only some of them have changed."""
         self._facts = facts
         self._shown = {repo_id: shown for repo_id, shown in self._shown.items() if repo_id not in changed}
 
@@ -95,10 +95,10 @@ class People:
         return self._peer_names.get(AnyId(raw), "")
 
     def find(self, repo_id: RepoId, text: str, users: Iterable[UserId]) -> UserId | None:
-        """Find the one of some users of a repo who has this name, or one that looks the same; None for nobody.
+        """Find the user of a repo who has this name or one that looks the same; return None if there is nobody.
 
-        A petname goes before what others state. Of a person with several devices, the first is meant. Raises ServiceError
-        `ambiguous`, which lists who may be meant.
+        A petname goes before names that people state. A person with several devices is found by the first. Raises
+        ServiceError `ambiguous`, which lists the candidates.
         """
         names, persons = self.of(repo_id), self._facts.get(repo_id, NO_FACTS).persons
         text = normalize("NFC", text)

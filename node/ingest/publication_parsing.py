@@ -113,7 +113,7 @@ def read_pending(topic: Topic, encoded: bytes) -> DecodedCommit | None:
 
 
 def settle_batch(batch: ReadBatch, claims_hold: Sequence[bool]) -> OpenedBatch:
-    """Sort candidates by what became of their claims (one answer for each claim of `gather_claims`, in order)."""
+    """Sort candidates by the answers to their claims. `answers` has one for each claim of `gather_claims`, in order."""
     opened = OpenedBatch(dropped=Counter(batch.dropped))
     answers = iter(claims_hold)
     for candidate in batch.candidates:

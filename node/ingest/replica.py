@@ -209,7 +209,7 @@ class Replica:
         return found
 
     def _save_snapshots(self, least: int) -> None:
-        """Save what was judged since, of each repo of which that is so many operations."""
+        """Save a snapshot of each repo that has had enough operations since its last one."""
         with self.membership_lock:
             due = [repo_id for repo_id, one in self._memberships.items() if unsaved(one) >= least]
         if not due or self.database.fault:
@@ -221,7 +221,7 @@ class Replica:
             log.warning("a snapshot of memberships was not kept", error=str(error))
 
     def permission(self, repo: Repo, user: UserId) -> Permission | None:
-        """Return the permission of a user in a repo now; None for who is no member."""
+        """Return the present permission of a user in a repo; None if the user is not a member."""
         with self.membership_lock:
             return self.membership(repo.repo_id).now().permission(user)
 
@@ -288,7 +288,7 @@ class Replica:
         self.sketches.drop(change.reduced)
 
     def is_saving_due(self, repo_id: RepoId) -> bool:
-        """Return True if so much of a membership was judged since it was saved that this is due."""
+        """Return True if enough operations of a membership were judged since its last snapshot to save another."""
         found = self._memberships.get(repo_id)
         return found is not None and unsaved(found) >= SAVED_FROM
 

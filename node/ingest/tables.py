@@ -85,7 +85,7 @@ class Tables:
         return [self.topics[num] for num in self.topics_of_repo.get(repo_num, ())]
 
     def writing_topics(self, repo_num: int) -> set[TopicKey]:
-        """Topics on which a repo is written now: those of its writing epoch, or those by which branches are followed."""
+        """Return the topics on which this user's node writes now: those of the writing epoch, or of followed branches."""
         epoch = self.epochs.get(self.repos[repo_num].epoch_num)
         if epoch is None:
             return {one.topic for one in self.topics_in(repo_num)}
@@ -104,13 +104,13 @@ class Tables:
         return [self.branches[num] for num in self.branches_of_id.get(branch_id, ())]
 
     def with_name(self, name: str) -> list[Branch]:
-        """Branches of a name, of all repos. By `main` the one is meant at which main points, where it points at any."""
+        """List the branches of a name, of all repos. `main` is the branch that the pointer main names, if there is one."""
         found = self.taking_name(name)
         pointed = {one.repo_num for one in found if one.is_main and name == MAIN}
         return [one for one in found if one.is_main or one.repo_num not in pointed]
 
     def taking_name(self, name: str) -> list[Branch]:
-        """Branches by which a name is taken, of all repos: those that are called so, and for `main` also what it means."""
+        """List the branches that take a name, of all repos: those of the name, and for `main` also the main branch."""
         return [self.branches[num] for num in self.branches_named.get(composed(name), ())]
 
     def epochs_in(self, repo_num: int) -> list[Epoch]:
@@ -156,9 +156,10 @@ class Tables:
         return None if topic is None else (epoch, topic)
 
     def find_second_place(self, repo_num: int, commit_id: CommitId, topic_num: int) -> tuple[int, ...]:
-        """Find the number of the topic of the epoch that an init starts, on which it stands too (E6).
+        """Find the number of the second topic of an init: that of the epoch that it starts (E6).
 
-        None where that is the topic on which it is published: an init may have stated it as its epoch's writers' topic.
+        Return None if that is the topic on which it was published: an init may have stated it as its epoch's writers'
+        topic.
         """
         epoch = self.find_epoch(repo_num, EpochId(commit_id))
         topic = None if epoch is None else self.by_topic.get(epoch.topic)

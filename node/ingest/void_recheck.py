@@ -52,7 +52,7 @@ class VoidRecheck:
         database: Database | None = None,
         facts: Mapping[CommitId, CommitFacts] = NO_FACTS,
     ) -> None:
-        """`database` is none for who only asks. Commits of which `facts` are known need not be read."""
+        """Make a recheck; one that only asks has no `database`. Commits in `facts` need not be read."""
         self._database = database
         self._facts = facts
         self._connection = connection

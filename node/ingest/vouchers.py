@@ -95,7 +95,7 @@ class Vouchers:
         return found
 
     def find_promised(self, topic: TopicKey) -> Topic | None:
-        """Return such a topic."""
+        """Return the promised topic with this key; None if there is none."""
         return next((one for one in self.promised() if one.topic == topic), None)
 
 

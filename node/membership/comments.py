@@ -356,9 +356,9 @@ def _by_branch(offers: Iterable[AcceptedOffer]) -> list[list[AcceptedOffer]]:
 
 
 def _go_on(offers: list[list[AcceptedOffer]], cursor: str) -> tuple[list[list[AcceptedOffer]], int | None]:
-    """Return the offers that a cursor leaves, and before which position the first one's comments are wanted.
+    """Return the offers that follow a cursor, and the position before which the first one's comments are wanted.
 
-    A cursor is the id of an offer, and the position before which its branch has more; 0: it has no more.
+    A cursor is the id of an offer, and the position before which its branch has more comments; 0 if it has no more.
     """
     if not cursor:
         return offers, None

@@ -71,7 +71,7 @@ class ClaimMemory:
         self.givers = {name: giver for name, giver in self.givers.items() if name in names}
 
     def forget_surplus(self) -> None:
-        """Forget the first of each kind beyond REMEMBERED_MAX, and the last of what was left out."""
+        """Forget the oldest looks of each kind beyond REMEMBERED_MAX, and the last of those that were left out."""
         kinds: tuple[dict[Any, Any], ...] = self.looked_at, self.closed, self.opened, self.marks
         for kept in kinds:
             for one in list(islice(kept, max(len(kept) - REMEMBERED_MAX, 0))):
@@ -177,9 +177,10 @@ class Claims:
         return ClaimKind.WRITERS if commit.content.by_writer else ClaimKind.OTHERS
 
     def make_room(self, by: Commit, *, is_seen: bool) -> bool:
-        """Make room for another key of a commit, whose epoch's init `is_seen` here or not; return False if there is none.
+        """Make room for another key of a commit; return False if there is none. `is_seen` is True if the init of its
+        epoch is here.
 
-        Where there is no room for one by who is no member, the oldest whose turn is over leaves.
+        A claim by a user who is no member takes the place of the oldest such claim whose turn is over.
         """
         author, on_writers = by.content.author, by.content.by_writer
         if self.is_member(author):
@@ -204,7 +205,7 @@ class Claims:
         return True
 
     def wait(self) -> float | None:
-        """Seconds until there may be room for what was left out, though nothing changes."""
+        """Seconds until there may be room for claims that were left out, if nothing else changes."""
         began = min(
             (self.turns.began[one.epoch_id, one.key] for one in self._all_of_others()), default=self.now
         )
@@ -212,7 +213,7 @@ class Claims:
         return (left if left > 0 else CLAIM_TURN_SECONDS) if self.turns.left_out else None
 
     def is_time_to_look_again(self) -> bool:
-        """Return True if there may be room for what was left out."""
+        """Return True if there may be room now for claims that were left out."""
         if not self.turns.left_out:
             return False
         return self.count() < self.turns.left_at or any(map(self._is_over, self._all_of_others()))

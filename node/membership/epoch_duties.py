@@ -77,11 +77,11 @@ class EpochDuties:
         self._timers: dict[RepoId, _Timers] = {}
 
     def perform(self, repo: Repo, now: float, stored: IngestResult) -> float | None:
-        """Perform the duties of this moment in a repo; returns in how many seconds more follow, None for never.
+        """Perform a repo's duties of this moment; return the seconds until more are due, None for never.
 
-        `stored` gets what was written. Costs O(members who lack the epoch) where the root branch has grown since, else
-        O(1); O(members) where an epoch is due or something is closed, for who precedes.
-        Raises ServiceError, StorageError.
+        `stored` gets the commits that were written. Costs O(members who lack the epoch) if the root branch has grown
+        since, else O(1). Costs O(members) if an epoch is due or a branch was closed, to find whose turn it is. Raises
+        ServiceError, StorageError.
         """
         replica = self._replica
         if repo.repo_id in replica.own_feeds.uncertain or repo.repo_id in replica.lobbies:
@@ -180,9 +180,10 @@ class EpochDuties:
         return min(waits.values(), default=None)
 
     def _find_lacking(self, membership: Membership, epoch: Epoch) -> Iterator[tuple[UserId, bool]]:
-        """Members who do not surely hold an epoch, and writers who do not surely hold its writers' secret, in order.
+        """List members who may lack an epoch, and writers who may lack its writers' secret, in order.
 
-        Each with whether the member may write. Of those to whom all was handed that can be, none. Costs O(who lacks it).
+        Each comes with whether the member may write. Members to whom all was handed that this node has are left out.
+        Costs O(who lacks it).
         """
         epochs, (members, writers) = membership.epochs, membership.now().holders()
         numbers, has_secret = membership.operations.numbers, epoch.writers_seed is not None

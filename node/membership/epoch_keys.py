@@ -199,7 +199,7 @@ class KeyTaker:
         return found
 
     def _forget_givers(self, repo: Repo, memory: ClaimMemory) -> None:
-        """Forget commits that give no more, and of which no key is tried."""
+        """Forget commits that have no further key to give and of which no key is being tried."""
         replica, tried = self._replica, {commit_id for commit_id, _ in memory.givers.values()}
 
         def find_spent(ids: Iterable[CommitId]) -> list[CommitId]:
@@ -343,7 +343,7 @@ class KeyTaker:
     # --- writers' secrets ---
 
     def _find_writers_secrets(self, repo: Repo, memory: ClaimMemory) -> list[Epoch]:
-        """Writers' secrets of accepted epochs, from this user's boxes in their inits, and in what hands them over."""
+        """Find writers' secrets of accepted epochs: in this user's boxes of inits, and in commits that hand them over."""
         replica, user, opened = self._replica, self._author.user, memory.opened
         lacking = {
             one.epoch_id: one

@@ -49,7 +49,7 @@ class LinkLooks:
         self._clock = clock
 
     async def look(self, link: str) -> LinkView:
-        """Show the content of a link to join or follow by. Names are claims. Raises ServiceError `bad_link`."""
+        """Show the content of a link before it is used. Names are its maker's claims. Raises ServiceError `bad_link`."""
         text = pasted_word(link)
         match link_kind(text):
             case "ask":

@@ -70,7 +70,7 @@ class Members(RepoActions):
         return {"members": order}
 
     async def grant(self, repo: str, user: str, permission: str) -> MembershipChange:
-        """Make a user a member, or raise one. The epoch's key is handed over to who lacks it."""
+        """Make a user a member, or raise the permission of one. Hand over the epoch's key if the user lacks it."""
         target = self._find_repo(repo)
         wanted = _permission(permission)
         held = await self._members(target)

@@ -83,7 +83,7 @@ class Names(RepoActions):
         return await self._write_root(target, Tag(kept, tags[kept].branch, None))
 
     def tags(self, repo: Repo) -> dict[str, Tag]:
-        """List what each name in a repo stands for."""
+        """List the tags of a repo, with the commit that each name points at."""
         with self._hub.replica.membership_lock:
             return find_tags(self._hub.replica.membership(repo.repo_id))
 

@@ -12,7 +12,7 @@ from storage.repos.repos import Branch, Repo
 
 
 class RepoActions:
-    """Base of what lists and changes repos, which are named, as branches are, as `find_repo` and `find_branch` take them."""
+    """Base class of services that list and change repos. Names are those that `find_repo` and `find_branch` accept."""
 
     def __init__(
         self,

@@ -172,7 +172,7 @@ class Requests:
         uses: int,
         peers: tuple[PeerAddress, ...],
     ) -> AskLink:
-        """Found the lobby, with the admins of the repo as its owners, and open it for them."""
+        """Found the lobby and open it for the repo's admins, who are its owners. Return the link that asks."""
         hub, replica, author = self._hub, self._hub.replica, self._author
         members = await hub.run_blocking(replica.members, target)
         admins = [

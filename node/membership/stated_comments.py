@@ -77,9 +77,10 @@ class StatedComments:
                 await self._hub.changes.wait(count)
 
     async def keep_level(self, repo: Repo, answered: AcceptedOffer | None = None) -> None:
-        """Write what is to be stated of comments on a repo's documents and is not: of all, or of the one answered.
+        """Write the statements about comments on a repo's documents that are missing: for all comments, or for the
+        answered one.
 
-        Costs O(offers), and a look at each of what has changed since the last time. Raises StorageError.
+        Costs O(offers), and one look at each that has changed since the last time. Raises StorageError.
         """
         for branch_id, wanted in (await self._hub.run_blocking(self._find_changed, repo, answered)).items():
             document = f"{id_text(repo.repo_id)}:{id_text(branch_id)}"

@@ -63,10 +63,12 @@ async def dial_first(
     abandon: Callable[[S], Awaitable[None]],
     leave: Callable[[T], Awaitable[None]],
 ) -> tuple[str, S, T]:
-    """Try all addresses, and give the first at which the peer proved its key, with what `connect` and `prove` gave.
+    """Dial all addresses; return the first one whose peer proved its key, with the results of `connect` and `prove`
+    there.
 
-    `prove` owns what `connect` gave, and closes it when it fails. `abandon` closes what it was not called for, `leave`
-    what nobody can be given any more. Raises what the only address raised, or DialsFailed.
+    `prove` owns the stream that `connect` returned, and closes it on failure. `abandon` closes a stream for which
+    `prove` was not called. `leave` closes a second result of `prove`. Raises the error of the only address, or
+    DialsFailed.
     """
     if len(addresses) == 1:
         stream = await connect(addresses[0])

@@ -172,7 +172,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_announcement(line: bytes) -> Announcement | None:
-    """Parse a line of the worker; None of what no node announces, for anybody may have written it."""
+    """Parse a line of the worker; return None if it is no valid announcement, for any machine nearby can cause one."""
     try:
         said = msgspec.json.decode(line, type=_Line)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -68,9 +68,9 @@ class PeerState:
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
 
     def add_addresses(self, address: str, others: Sequence[str], source: AddressSource) -> None:
-        """Dial the peer at these, too. While it is connected, `address` stays where that is.
+        """Add addresses to dial. While the peer is connected, `address` stays the one in use.
 
-        What links name comes behind all that a user has named, and is dialed with restraint whatever else is known.
+        Addresses from links come after those that the user has named, and are dialed with restraint.
         """
         known, new = (self.address, *self.others), (address, *others)
         if source is AddressSource.LINK and self.source is not source:

@@ -139,7 +139,7 @@ class Stall(NamedTuple):
 
 
 def find_stall(connection: PeerConnection, topic: TopicProgress, now: int) -> Stall | None:
-    """Return since when a peer has not taken what was sent on a topic, or not answered for it; None: it does."""
+    """Return since when a peer has left sent commits unread or questions unanswered on a topic; None if it has not."""
     is_late, is_silent = (now - at >= STALLED_SECONDS for at in (connection.progress_at, connection.heard_at))
     if topic.in_flight and is_late:
         return Stall(connection.progress_at, "nothing_heard" if is_silent else "takes_nothing")

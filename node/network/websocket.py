@@ -84,7 +84,7 @@ def load_certificate(certificate: Path, key: Path) -> ssl.SSLContext:
 
 
 class FrameCutter:
-    """Tells how much of what comes holds some frames and no more: a parser takes all that it is given in one step."""
+    """Finds where frames end in received bytes, so that the parser is given whole frames: it takes all in one step."""
 
     def __init__(self) -> None:
         self._head = bytearray()  # of a frame, as far as it has come

@@ -246,7 +246,7 @@ def refusal_sentence(code: str) -> str:
 
 
 def refusal_advice(code: str) -> str:
-    """Say what can be done where a relay takes no more; empty where nothing is to be done."""
+    """Return the next step after a relay has refused; empty if there is none."""
     return _REFUSALS[code][1] if code in _REFUSALS else ""
 
 

@@ -33,7 +33,7 @@ class RefusalCount:
 
 
 class Refusals:
-    """Counts by what, to whom and why."""
+    """Counters of refusals, by what was refused, to which kind of visitor and why."""
 
     def __init__(self, clock_ms: Callable[[], int]) -> None:
         self._clock_ms = clock_ms

@@ -430,7 +430,7 @@ class RelayService:
         return await self._storing_for(bill, join)
 
     async def change(self, change: Callable[[Connection], T]) -> T:
-        """Have the operator change what is kept, or for whom. Raises StorageError, and what `change` raises."""
+        """Run a change of the operator: what is kept, or for whom. Raises StorageError, and the errors of `change`."""
 
         def work() -> T:
             try:

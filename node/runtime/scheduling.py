@@ -63,7 +63,7 @@ class WorkAccount:
         self.reading, self.storing = SlicePace(), SlicePace()
 
     def charge(self, seconds: float) -> None:
-        """Note work that it has caused; `earn` takes back what was of use."""
+        """Charge an account for work that it caused; `earn` gives back the cost of useful work."""
         self.used += seconds
         self._fruitless = self.fruitless + seconds
         self._unpaused += seconds
@@ -113,7 +113,7 @@ class WorkAccount:
 
 
 class WorkBill:
-    """Bill of one piece of work: many go on at a time, and each earns back its own cost alone."""
+    """Cost of one piece of work. Many go on at a time, and each earns back its own cost alone."""
 
     def __init__(self, account: WorkAccount) -> None:
         self.account = account
@@ -153,7 +153,7 @@ NOBODY: Final = PeerId(b"")
 
 
 class Ledger:
-    """All accounts, of which only so many are remembered."""
+    """Accounts of all peers. Their number is bounded."""
 
     def __init__(self, clock: Callable[[], float] = trio.current_time) -> None:
         """`clock` counts seconds."""

@@ -426,7 +426,7 @@ class Connection(Conversation):
                 self.part("no_common_topic")
 
     def _announce(self) -> None:
-        """Announce what may be now: at once as much as one turn may take, and the rest in others."""
+        """Announce waiting topics: as many at once as one turn takes, and the rest in later turns."""
         if self._is_announcing:
             return
         self._is_announcing = True

@@ -52,7 +52,7 @@ KeptChanged = Callable[[AbstractSet[TopicKey], Sequence[KeptTopic]], None]
 
 
 class Listener(Protocol):
-    """Subscriber to what is accepted."""
+    """Subscriber to accepted commits."""
 
     def commits_accepted(
         self, topic: TopicKey, nums: tuple[int, ...], branches: AbstractSet[int] = frozenset()
@@ -107,7 +107,7 @@ def find_lacking(replica: Replica) -> frozenset[TopicKey]:
 
 
 class Hub:
-    """Announcer of what was accepted, and home of what connections share."""
+    """Shared state of all connections; announces accepted commits to listeners."""
 
     def __init__(
         self,
@@ -222,9 +222,9 @@ class Hub:
         return found
 
     async def write(self, work: Callable[..., T], *args: Any) -> T:  # noqa: ANN401  # whatever the work takes
-        """Run work that writes to the store for this user, after what came before it.
+        """Run this user's work that writes to the store, after the work asked for before it.
 
-        One at a time writes anyway, and who waits for that in a thread takes it from those who only read.
+        Only one transaction writes at a time anyway. Work that waited in a thread would take that thread from readers.
         """
         async with self._writing:
             return await self.run_blocking(work, *args)
@@ -271,7 +271,7 @@ class Hub:
 
     @property
     def account(self) -> WorkAccount:
-        """The account of what no peer has caused."""
+        """Account that pays for work which no peer has caused."""
         return self.ledger.of_peer(NOBODY)
 
     async def relay_batch(
@@ -301,7 +301,7 @@ class Hub:
     def announce(
         self, ingested: IngestResult, source_topic: TopicKey | None = None, source: Conversation | None = None
     ) -> None:
-        """Tell listeners what was accepted, but none what it sent: now, or as what waited until now."""
+        """Announce new commits and released ones to all listeners but the one that sent them."""
         self.totals.count(ingested)
         if ingested.rejected:
             first = ingested.rejected[0]

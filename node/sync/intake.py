@@ -165,7 +165,7 @@ class Intake:
     async def _release_slice(
         self, repo_num: int, topic: TopicKey | None, source: Conversation | None, bill: WorkBill
     ) -> IngestResult:
-        """Judge some of what waited, and announce the result. Who brought what it waited for pays."""
+        """Judge some pending commits and announce the result. The peer that brought their cause pays for it."""
         count = bill.account.storing.count
         async with self._storing.held(bill):
             ingested, seconds = await self._run_blocking(self._release, count)

@@ -20,10 +20,11 @@ from storage.repos.repos import Repo, keep_branches
 
 
 class KeepsPort:
-    """Tells one peer whose bodies are kept here, once for each topic and change.
+    """Tells one peer which branches' bodies are kept here, once for each topic and change.
 
-    Where it may have bodies that are missing here, it first hears that none are kept: it sends by what it heard last, and
-    takes this node to have what all have said. The same said again says that those bodies have come.
+    If the peer may have bodies that are missing here, it is first told that none are kept. It sends by the last
+    statement, and assumes that this node has the bodies that all statements named. Repeating the statement says that
+    those bodies have come.
     """
 
     def __init__(self, conversation: Conversation, hub: Hub) -> None:
@@ -36,7 +37,7 @@ class KeepsPort:
         ] = {}  # of these, such of which the peer may have bodies that are not here
 
     def tell(self, topics: Iterable[TopicKey]) -> None:
-        """Say of joined topics what has changed. Costs O(branches) for each topic of which less than all is kept."""
+        """Tell the peer what has changed of joined topics. Costs O(branches) for each topic of which not all is kept."""
         if not self._conversation.answers_bodies or self._conversation.peer_is_relay:
             return
         for topic in topics:

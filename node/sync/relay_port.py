@@ -141,10 +141,10 @@ class RelayPort:
         return self._hub.relay.visitor(self._conversation.peer, self._conversation.subnet)
 
     async def _open_topics(self, topics: tuple[TopicKey, ...]) -> None:
-        """Follow what the peer entrusts to this relay, unless it is followed already.
+        """Follow the topics that the peer entrusts to this relay, unless they are followed already.
 
-        Of each peer but partners a connection takes as many topics as one peer may bring: also those of others take memory.
-        Of a node of an account it takes as many as there can be.
+        A connection opens at most as many topics as one peer may bring, since topics of others take memory too. A node
+        of an account has the relay's whole number, and a partner no bound.
         """
         relay = self._hub.relay
         assert relay is not None, "the session says no otherwise"

@@ -101,7 +101,7 @@ class ConnectionRates:
 
 
 def seconds_left(left: int, rate: float | None) -> int | None:
-    """Estimate how long so many commits take at a rate; None where nothing tells that."""
+    """Estimate the seconds that this many commits take at a rate; None without a rate."""
     if not rate or left >= STATED_COUNT_MAX:
         return None
     seconds = left / rate

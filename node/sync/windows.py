@@ -115,7 +115,7 @@ class WindowPort:
             self.summarise(stated)
 
     def came(self, output: WindowCame) -> None:
-        """Hand an answer to who asked."""
+        """Give an answer to the window that asked for it."""
         sender = self._answers.pop((output.topic, output.asked.mark), None)
         if sender is not None:  # else nobody waits any more
             sender.send_nowait(output)
@@ -177,7 +177,7 @@ class WindowPort:
         return None if peer is None else peer.count
 
     async def _open(self, topic: TopicKey) -> None:
-        """Ask for what comes before the past of a topic, then have it summarised."""
+        """Ask for the newest posts of a topic before its past, then have the topic summarised."""
         try:
             self.summary_came(topic)
             with trio.move_on_after(WINDOW_HOLD_SECONDS):
@@ -322,7 +322,7 @@ class WindowPort:
 
 
 def _ranks_of(items: Collection[bytes], mark: BranchMark) -> list[int] | None:
-    """Return the stated ranks of publications; None where one is none, or of another mark, which a relay could see, too."""
+    """Return the stated ranks of publications; None if one states none or has another mark. A relay can check as much."""
     ranks: list[int] = []
     for encoded in items:
         try:

@@ -249,7 +249,7 @@ class _BranchPosts:
                 reply["text"] = quotes[row.commit_id]
 
     def _quote(self, rows: Sequence[TimelineRow], changes: Mapping[int, PostChange]) -> dict[CommitId, str]:
-        """Return the first lines of what posts say now, if anything. Costs O(posts): a block of each is read."""
+        """Return the first lines of posts' present texts, if they have any. Costs O(posts): a block each."""
         shown = {
             row.commit_id: changes.get(row.num, NO_CHANGE).edit or row
             for row in rows

@@ -147,7 +147,7 @@ class Timelines:
         return self._with_arriving(window, branch, limit)
 
     def _with_arriving(self, window: TimelineWindow, branch: Branch, limit: int) -> TimelineWindow:
-        """Add to the last window what stands behind it, and whose past is on its way."""
+        """Add the newest posts to the last window, although their past has not arrived and they have no place yet."""
         if window["next"] is None:
             arriving = show_arriving(self._hub.windows, self._hub.replica, branch, limit)
             if arriving is not None:

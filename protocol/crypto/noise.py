@@ -192,7 +192,7 @@ class Handshake:
         return payload
 
     def split(self) -> tuple[CipherState, CipherState]:
-        """(what this side sends with, what it receives with), after message 3."""
+        """Return the sending and the receiving cipher of this side, after message 3."""
         if self._is_dead or self._turn != len(_MESSAGES):
             raise RuntimeError("the handshake is not finished")
         first, second = _derive_two(self._chaining_key, b"")

@@ -235,7 +235,7 @@ class BranchFork(Wire, frozen=True, tag="fork1"):
 
 
 class Carried(Wire, frozen=True, tag="carried1"):
-    """A commit of another branch, written again in this one: which it was, by whom and when, and what it said."""
+    """A commit of another branch, copied into this one: its id, author, time and content."""
 
     branch: BranchId
     commit: CommitId

@@ -106,9 +106,7 @@ def _said_of_document(metadata: bytes) -> _Said:
 
 
 def unopened_body(kind: type[Body]) -> UnopenedBody:
-    """Return what stands for a body whose kind the header declares, whatever it turns out to be: all that a verdict rests
-    on.
-    """
+    """Return a body that has the kind declared by the header and nothing else. Verdicts look at no more of such a body."""
     return _UNOPENED[kind]
 
 

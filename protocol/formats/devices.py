@@ -44,7 +44,7 @@ class Device(Wire, frozen=True, tag="device1"):
 
 
 class DeviceEnd(Wire, frozen=True, tag="device-end1"):
-    """One of the two takes back what both said of them up to `until`; `by_person` says whose the signature is."""
+    """Statement that two devices belong together no longer, up to `until`. `by_person` says which of the two signed it."""
 
     person: UserId
     device: UserId

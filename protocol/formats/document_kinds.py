@@ -77,7 +77,7 @@ class ValuesEdit(DocumentBody, frozen=True):
 
     @abstractmethod
     def stated_replaces(self) -> tuple[Replaced, ...]:
-        """Return what the fields have of what it replaces."""
+        """Return the replaced operations in the form of the field, of lists of numbers and ids."""
 
     def values(self) -> dict[str, str | None]:
         """Return what it says of each item or key: its value, or None where it is gone."""
@@ -156,9 +156,9 @@ class ValuesSnapshot(DocumentBody, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class DocumentKind:
-    """A kind of document: what edits it, and what says again what it holds.
+    """Kind of document: which bodies edit it, and which body restates its content.
 
-    `nothing` is an edit that says nothing. It stands for a body that cannot be read.
+    `nothing` is an edit without effect. It replaces a body that cannot be read.
     """
 
     name: str

@@ -208,9 +208,9 @@ class BranchChannel(Wire, frozen=True):
 
 
 class BranchCapability(Wire, frozen=True, tag="branch2"):
-    """All that opens one branch for reading, and where to find a peer. Tells nothing of other branches or of members.
+    """Keys that open one branch for reading, and addresses of peers. Shows nothing of other branches or of members.
 
-    It is a bearer secret: it opens what was written in these epochs, and what follows in the last of them.
+    It is a bearer secret: it opens the commits written in these epochs, and later ones of the last epoch.
     """
 
     repo: RepoId

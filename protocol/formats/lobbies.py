@@ -38,9 +38,10 @@ class LobbyBox(Wire, frozen=True):
 
 
 class LobbyAdd(Wire, frozen=True, tag="lobby-add2"):
-    """Opens a lobby for the admins of this repo, whose author made it; `boxes` have the key of its epoch.
+    """Gives the admins of this repo the keys of a lobby, which the author founded. `boxes` hold the key of the lobby's
+    epoch.
 
-    `invitation` is the commit by which users join the lobby. Who is accepted is to get the permission (1 read, 2 write).
+    `invitation` is the commit by which users join the lobby. An accepted user is to get `permission` (1 read, 2 write).
     """
 
     lobby: RepoId

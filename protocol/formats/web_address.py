@@ -49,7 +49,7 @@ class WebAddress:
 
 
 def parse_web_address(text: str) -> WebAddress | None:
-    """Return the WebSocket address that a text is; None for what is none, or too long."""
+    """Parse a WebSocket address; return None if the text is no such address or too long."""
     scheme, separator, rest = text.partition("://")
     host, slash, path = rest.partition("/")
     found = _WRITTEN.fullmatch(f"{scheme.lower()}{separator}{host.lower()}{slash}{path}")

@@ -400,5 +400,5 @@ class Cursor:
 
 
 def _number_of(read: float) -> object:
-    """Return a number, or what stands for NaN and equals itself, as NaN does not."""
+    """Return a number. NaN is replaced by a value that equals itself."""
     return _NOT_A_NUMBER if math.isnan(read) else read

@@ -106,9 +106,9 @@ class Summary(MessageForm, frozen=True, tag="sum3"):
 
 
 class Earlier(MessageForm, frozen=True, tag="earlier2"):
-    """Fingerprints of what rests at the sender of a repo's topics, by parts; `topic` is the repo's founding epoch's own.
+    """Fingerprints, by parts, of a repo's topics at the sender that rest. `topic` is the founding epoch's own topic.
 
-    `count` says how many topics rest.
+    `count` is how many topics rest.
     """
 
     topic: BlindTopic

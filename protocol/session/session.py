@@ -115,7 +115,7 @@ class Session:
         return is_few or self.comparison.settling_count < TOPICS_SETTLING_MAX
 
     def has_room_for(self, count: int) -> bool:
-        """Return True if so many topics may be joined now, and none of them has to wait."""
+        """Return True if this many topics can be joined now and none has to wait."""
         return self._room.has_for(count) and len(self._announced.by_key) + count <= TOPIC_COUNT_MAX
 
     @property

@@ -147,7 +147,7 @@ class PackDraft:
                 (self._folder / self._name).unlink(missing_ok=True)
 
     def _may_be_named(self) -> bool:
-        """Return True if rows may name the pack: a transaction may have committed although it raised."""
+        """Return True if rows may refer to the pack's file: a transaction may have committed although it raised."""
         if not self._is_named:
             return False
         if self._database.is_undecided:
@@ -169,7 +169,7 @@ class PackDraft:
             self._flush()
 
     def finish(self) -> None:
-        """Make everything durable, except for what `keep` will put into rows. Raises StorageError."""
+        """Make the blocks durable, but for the small ones, which `keep` puts into rows. Raises StorageError."""
         if self._places or self._waiting_size > _SMALL_SIZE:
             self._flush()
         if self._handle is None:
@@ -183,7 +183,7 @@ class PackDraft:
             self._close()
 
     def keep(self, connection: Connection) -> None:
-        """Name the blocks, inside the write transaction of what needs them."""
+        """Record the blocks, inside the write transaction that needs them."""
         put_shared_blocks(self._database, connection, self._waiting.values())
         known = _known_blocks(connection, self._places)
         new = {block_id: place for block_id, place in self._places.items() if block_id not in known}
@@ -238,7 +238,7 @@ def _known_blocks(connection: Connection, ids: Iterable[BlockId]) -> set[BlockId
 
 
 def _parts(blocks: Iterable[Block]) -> Iterator[list[bytes]]:
-    """Yield encoded blocks in what one call writes: as many buffers as it takes, and about a block's worth of bytes."""
+    """Yield groups of encoded blocks for one write call each, bounded by number of buffers and by bytes."""
     part: list[bytes] = []
     size = 0
     for block in blocks:

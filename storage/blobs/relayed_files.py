@@ -67,7 +67,7 @@ def load_own_files(connection: Connection, after: int, limit: int) -> list[OwnFi
 
 
 def find_relayed(connection: Connection, ids: Sequence[ObjectId]) -> dict[ShortId, set[PeerId]]:
-    """Find, by short id, the relays that have said to keep these files, on any topic. Costs O(ids)."""
+    """Map files' short ids to the relays that have said to keep them, on any topic. Costs O(ids)."""
     found: dict[ShortId, set[PeerId]] = {}
     columns = relayed_files.c
     for part in chunks([short_file(one) for one in ids]):
@@ -92,7 +92,7 @@ def find_relayed_on(connection: Connection, relay: PeerId, own: Sequence[OwnFile
 
 
 def replace_relayed(connection: Connection, relay: PeerId, topic_num: int, kept: Collection[ShortId]) -> None:
-    """Record all that a relay says to keep of a topic's files, in place of what it said before.
+    """Record the files of a topic that a relay says to keep, in place of its last statement.
 
     Costs O(files of the topic).
     """

@@ -104,7 +104,7 @@ class Damage:
 
 @dataclass(slots=True)
 class CheckFindings:
-    """Findings of a check: problems by kind, the first of them one by one, and counts of what was looked at."""
+    """Findings of a check: numbers of problems by kind, the first problems in full, and how much was examined."""
 
     problems: list[Problem] = field(default_factory=list)
     kinds: Counter[str] = field(default_factory=Counter)

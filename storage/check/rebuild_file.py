@@ -308,7 +308,7 @@ def _read_around(
 
 
 def _find_readable(old: sqlite3.Connection, query: str, base: int) -> int | None:
-    """Find the first number from `base` on from which rows can be read, or about; None if there is none."""
+    """Find the first number from `base` on, or near it, from which rows can be read; None if there is none."""
 
     def is_readable(start: int) -> bool:
         try:

@@ -31,7 +31,7 @@ from verifier.posts import find_relation
 
 @dataclass(frozen=True, slots=True)
 class DamagedCount:
-    """Counts of what is damaged here."""
+    """Numbers of damaged commits, and of damaged blocks of files."""
 
     commits: int
     blocks: int  # of files

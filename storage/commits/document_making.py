@@ -68,7 +68,7 @@ class MadeDocument(NamedTuple):
 def plan_document(
     kind: str, said: Sequence[tuple[int, DocumentCommit]], origins: Sequence[int]
 ) -> MadeDocument:
-    """Compute the rows of a document from what its commits say that are not void, by number. Raises ErasedValues."""
+    """Compute the rows of a document from its commits that are not void, by number. Raises ErasedValues."""
     nums = {one.place[-1]: num for num, one in said}
     operations = find_operations(one for _, one in said)
     rows = [

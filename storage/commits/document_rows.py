@@ -279,7 +279,7 @@ class Changes:
                 self.replace((doc_num, key, name), -1 if is_void else 1)
 
     def replace(self, pair: _Pair, by: int) -> None:
-        """Count so many operations more that replace those of a name about a key."""
+        """Count this many more operations that replace those of a name about a key."""
         rows = self._rows[pair]
         for row in rows:
             self.settle(row, is_live=row.is_live, replaced=row.replaced + by)
@@ -482,7 +482,7 @@ def flip_operations(
 def move_operations(
     database: Database, connection: Connection, moved: Mapping[int, tuple[int, int, CommitId]], by: int
 ) -> None:
-    """Let commits stand behind so many checkpoints more; `moved` are their places before. Costs O(what stands of them)."""
+    """Move commits' operations behind this many more checkpoints. `moved`: their old places. Costs O(operations)."""
     by_document = _find_changed(connection, list(moved))
     found = sorted({num for some in by_document.values() for num in some})
     rows = [

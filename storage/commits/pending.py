@@ -241,7 +241,7 @@ def _number_arrivals(
     arrived_at: int,
     former: Mapping[CommitId, Arrival],
 ) -> list[Arrival]:
-    """Give what comes now its turn among accepted commits; what waited before keeps the one that it had."""
+    """Number arriving commits behind the accepted ones. Commits that are pending already keep their numbers."""
     count = sum(item.commit_id not in former for item in new)
     if not count:
         return [former[item.commit_id] for item in new]

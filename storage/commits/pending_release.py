@@ -75,10 +75,10 @@ def is_any_pending(connection: Connection) -> bool:
 def release_if_accepted(
     connection: Connection, woken: Collection[int], count_max: int
 ) -> tuple[list[ReleasedCommit], int]:
-    """Find what would lack nothing if the commits with these keys were accepted, and cross off that alone.
+    """Find pending commits that would lack nothing if the commits with these keys were accepted; cross off these alone.
 
-    What lacks more keeps its rows: whether these causes are accepted is not known yet, and a wrong guess must not be
-    remembered. Looks at `count_max` rows at most; return how many it looked at, too.
+    Commits that lack more keep their rows. It is not known yet whether these causes will be accepted, and a wrong guess
+    must not be remembered. Looks at `count_max` rows at most, and returns at how many.
     """
     released: list[ReleasedCommit] = []
     looked_at = 0
@@ -120,14 +120,14 @@ def settle_causes(connection: Connection, settled: Mapping[int, bool], count_max
 
 
 def _load_some(connection: Connection, keys: Sequence[int], limit: int) -> list[tuple[int, int]]:
-    """Load (cause, number of what waits for it), in order."""
+    """Load pairs of a cause and the number of a pending commit that waits for it, in order."""
     return [(row[0], row[1]) for row in select_in(connection, _AWAITED, keys, limit=limit)]
 
 
 def _cross_off(
     connection: Connection, rows: Sequence[tuple[int, int]], settled: Mapping[int, bool]
 ) -> list[ReleasedCommit]:
-    """Count down what waits for causes, whose rows are still there; return what needs to wait no longer."""
+    """Count one cause less for each pending commit that still has its row; return those that wait for no other cause."""
     counts = Counter(num for _, num in rows)
     change_rows(connection, _COUNT_DOWN, [(count, num) for num, count in counts.items()])
     doomed = {num for key, num in rows if settled[key]}

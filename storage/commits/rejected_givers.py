@@ -39,10 +39,11 @@ class RejectedGiver(NamedTuple):
 def keep_rejected_givers(
     database: Database, connection: Connection, branch_num: int, givers: Mapping[CommitId, RejectedGiver]
 ) -> None:
-    """Store commits of a root branch within KEY_GIVERS_SIZE_MAX bytes, of which each takes a REJECTION_COUNT_MAXth at least.
+    """Store rejected commits of a root branch within KEY_GIVERS_SIZE_MAX bytes; each takes at least a
+    REJECTION_COUNT_MAXth.
 
-    Each of n payers keeps its first commits up to an n-th of the room, whatever the others send. What some leave unused the
-    others take. One that is kept already keeps its place. Costs O(rows of the branch).
+    Each of n payers keeps its first commits up to an n-th of the room, however much the others send. Room that some
+    leave unused goes to the others. A commit that is kept already keeps its place. Costs O(rows of the branch).
     """
     query = select(_COLUMNS.commit_id, _COLUMNS.payer, _COLUMNS.size).where(_COLUMNS.branch_num == branch_num)
     kept = [(row[0], row[1], row[2]) for row in connection.execute(query.order_by(_COLUMNS.num))]

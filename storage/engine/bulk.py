@@ -166,7 +166,7 @@ def run_plain(connection: Connection, statement: str) -> None:
 
 
 def roll_back(connection: Connection) -> None:
-    """Undo a transaction, if one is open. SQLAlchemy does not know of one in which it has run no statement."""
+    """Undo a transaction, if one is open. SQLAlchemy does not know of one in which it ran no statement."""
     driver = _driver(connection)
     if driver is not None:
         try:
@@ -259,7 +259,7 @@ def _named(query: "Select[*tuple[Any, ...]]", dialect: Dialect) -> tuple[str, _O
 def _expanded(
     query: "Select[*tuple[Any, ...]]", count: int, dialect: Dialect
 ) -> tuple[str, Callable[[Mapping[str, object]], tuple[list[object], list[object]]]]:
-    """Compile a query for so many keys; return its text, and what gives the parameters before and after the keys."""
+    """Compile a query for this many keys; return its text, and makers of the parameters before and after the keys."""
     text, names, constants = _parameters(query, dialect)
     at = names.index("keys")
 

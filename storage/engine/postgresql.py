@@ -62,7 +62,7 @@ class PostgresqlBackend(Backend):
     begin_read = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
     def __init__(self, folder: Path, url: str) -> None:
-        """Ask nothing yet. Raises StorageError for what is no URL."""
+        """Make the backend without connecting. Raises StorageError if the URL cannot be parsed."""
         try:
             check_url(url)
             self._url = make_url(url).set(drivername="postgresql+psycopg")

@@ -107,7 +107,7 @@ class SqliteBackend(Backend):
         return engine
 
     def _say_damage(self, context: ExceptionContext) -> None:
-        """Raise StorageError for what a damaged file gives and SQLAlchemy passes on as it is."""
+        """Raise StorageError for errors of a damaged file that SQLAlchemy passes on unchanged."""
         error = context.original_exception
         if context.sqlalchemy_exception is None and isinstance(error, UNREADABLE):
             raise StorageError(f"{self.name}: it is damaged: {error}") from error

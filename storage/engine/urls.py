@@ -37,7 +37,7 @@ def check_url(url: str) -> None:
 
 
 def hide_secrets(url: str) -> str:
-    """Return a URL without passwords, to be shown; of what is no URL, nothing."""
+    """Return a URL without passwords, to be shown; empty if the text is no URL."""
     try:
         check_url(url)
     except ValueError:

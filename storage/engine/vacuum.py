@@ -35,7 +35,7 @@ class VacuumResult:
 
 
 def estimate_vacuum(folder: Path, url: str, taken_size: int) -> VacuumResult:
-    """Estimate what `vacuum_store` would give back once `taken_size` bytes of rows are deleted. Raises StorageError."""
+    """Estimate the bytes that `vacuum_store` would free if `taken_size` bytes of rows went. Raises StorageError."""
     use = measure_file(folder, url)
     return _plan(folder, use, use.unused + taken_size if use else 0)
 
@@ -51,10 +51,10 @@ def measure_unused(folder: Path, url: str) -> int:
 
 
 def vacuum_store(folder: Path, url: str, expected: int = 0) -> VacuumResult:
-    """Rewrite the store's file where that gives back enough; nobody else may write to it. Costs O(file).
+    """Rewrite the store's file if that frees enough. Nobody else may write to it meanwhile. Costs O(file).
 
-    `expected` bytes should be unused by what was deleted: it may have left pages that are half empty and do not count as
-    unused. Raises StorageError where the store cannot be opened.
+    `expected` is how many bytes deletions should have freed: pages that they left half empty do not count as unused.
+    Raises StorageError if the store cannot be opened.
     """
     database = Database(folder, url=url)
     try:

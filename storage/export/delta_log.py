@@ -326,7 +326,7 @@ def _add(name: str, part: Part, now: int, footer: pq.FileMetaData) -> Action:
 
 
 def _find_statistics(footer: pq.FileMetaData) -> Mapping[str, Action]:
-    """Return what all row groups together say of columns that are no lists. What one of them leaves out is left out."""
+    """Combine the statistics of all row groups, of columns that are no lists; leave out what one of them lacks."""
     found: dict[str, Action] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     for number in range(footer.num_columns):

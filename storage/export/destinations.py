@@ -110,7 +110,7 @@ def open_destination(text: str, options: Options, scratch: Path) -> Destination:
 
 
 def remove_scratch(folder: Path) -> None:
-    """Remove a scratch folder that one who was killed left, with what lies in it. Raises StorageError."""
+    """Remove a scratch folder that a killed process left, with its content. Raises StorageError."""
     try:
         if folder.exists():
             shutil.rmtree(folder)

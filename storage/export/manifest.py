@@ -50,7 +50,7 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 class Quotas(msgspec.Struct, frozen=True):
-    """Bytes that the node keeps for others at most: of all topics, of one, of what one peer brought."""
+    """Most bytes that the node keeps for others: of all topics, of one topic, and of the topics that one peer brought."""
 
     total: int
     topic: int

@@ -213,7 +213,7 @@ def file_batches(
 
 
 def name_batches(connection: Connection, *, has_pseudonyms: bool) -> Iterator[pa.RecordBatch]:
-    """Yield batches of what repos and branches are called now."""
+    """Yield batches of the present names of repos and branches."""
     query = select(repos.c.repo_id, branches.c.branch_id, repos.c.name, branches.c.name.label("branch_name"))
     query = query.join(branches, branches.c.repo_num == repos.c.num).order_by(branches.c.num)
     rows = connection.execute(query)
@@ -286,9 +286,9 @@ def edit_batches(connection: Connection, first: int, last: int) -> Iterator[pa.R
 
 
 def relay_commit_batches(connection: Connection, first: int, last: int) -> Iterator[pa.RecordBatch]:
-    """Yield batches of what was taken for others of these numbers, in order.
+    """Yield batches of publications with these numbers that were taken for others, in order.
 
-    Each publication is read to count its blocks; a damaged one has 0.
+    Each publication is read to count its blocks; a damaged one counts 0.
     """
     by_topic = _Shared(connection, select(relay_topics.c.num, relay_topics.c.topic))
     query = (

@@ -90,7 +90,8 @@ def load_lacking(
 ) -> list[tuple[int, CommitId]]:
     """Load (number, commit's id) of publications without a body, between two numbers, the latest first.
 
-    `alone`: those alone whose commits are here in no other form. Who is asked by commits' ids would send that again.
+    With `alone`, load those alone whose commits are here in no other form: a peer asked by commit ids would send the
+    others again.
     """
     bare, kept, other = relay_bare.c, relay_commits.c, relay_commits.alias().c
     query = (

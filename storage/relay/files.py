@@ -148,7 +148,7 @@ def begin_file(
 
 
 def find_kept_blocks(connection: Connection, ids: Sequence[BlockId]) -> set[BlockId]:
-    """Return those of these blocks that are here, whatever file has them. Costs O(ids)."""
+    """Return which of these blocks are here, of any file. Costs O(ids)."""
     return set(_find(connection, ids))
 
 

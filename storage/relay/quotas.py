@@ -107,7 +107,7 @@ class Room:
 
 
 def refuse_topics(connection: Connection, visitor: Visitor, quotas: RelayQuotas) -> str:
-    """Return why this visitor may bring no new topic, whatever is forgotten for it; "" if it may. Changes nothing.
+    """Return why this visitor may bring no new topic even if others are forgotten; "" if it may. Changes nothing.
 
     Costs O(topics of a stranger's subnet), and O(1) for others.
     """
@@ -219,7 +219,7 @@ def refuse_file(
 def make_file_room(
     connection: Connection, topic_num: int, visitor: Visitor, size: int, quotas: RelayQuotas
 ) -> Room:
-    """Make room for so many bytes of a topic's files that have come, all (1) or none of them (0). Costs as `refuse_file`."""
+    """Make room for the arrived bytes of a topic's files; return 1 if there is room, else 0. Costs as `refuse_file`."""
     refusal = refuse_file(connection, topic_num, visitor, size, quotas)
     if refusal:
         return Room(0, refusal)
@@ -265,7 +265,7 @@ def add_share(connection: Connection, topic_num: int, visitor: Visitor, size: in
 
 
 def take_back_share(connection: Connection, topic_num: int, peer: PeerId, size: int) -> None:
-    """Note that so many bytes of what a peer brought of a topic are gone."""
+    """Reduce the bytes charged to a peer for a topic."""
     share = (relay_shares.c.peer == peer) & (relay_shares.c.topic_num == topic_num)
     had = connection.execute(select(relay_shares.c.size).where(share)).scalar() or 0
     taken = min(had, size)  # others brought a part of it

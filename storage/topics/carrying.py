@@ -53,10 +53,10 @@ def find_last(connection: Connection) -> int:
 
 
 def find_received_before(connection: Connection, since: int, last: int) -> int:
-    """Return the number up to which all was accepted before `since`, unix milliseconds of this node's clock.
+    """Return the number up to which all commits were accepted before `since`, unix milliseconds of this node's clock.
 
-    Costs O(log(commits)). Numbers grow in the order of acceptance, so what has numbers up to it holds all its causes, also
-    where the clock was set back meanwhile and another number would have done, too.
+    Costs O(log(commits)). Numbers grow in the order of acceptance. So the commits up to this number hold all their
+    causes, even if the clock was set back meanwhile and several numbers would do.
     """
     low, high = 0, last
     while low < high:

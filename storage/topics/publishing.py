@@ -111,13 +111,12 @@ def load_publications(
 ) -> list[bytes]:
     """Load publications of these commits on a topic, in order, until `size_target` bytes are passed.
 
-    Costs O(size_target).
+    Costs O(size_target). Returns at least one, if any can be made. A commit whose body was erased gives a bare
+    publication. So does one in a branch with a number in `bare_of`, if no verdict depends on its body.
 
-    One at least, if any can be made. Of a commit whose body was erased it is a bare one, and of one in a branch with a
-    number in `bare_of`, where no verdict rests on the body.
-
-    Who can sign on the topic signs what came otherwise, and keeps that in `signatures`. What cannot be signed and came by
-    another topic is left out: others have it. Numbers are all negative (unread commits) or all positive.
+    A node that can sign on the topic also sends commits that came by another topic, and keeps its signatures in
+    `signatures`. Without the topic's key these are left out: other nodes have them. Numbers are all negative (unread
+    commits) or all positive.
     """
     if nums and nums[0] < 0:
         return load_unread(connection, nums, size_target)

@@ -36,7 +36,7 @@ class _ErrorAnswer(msgspec.Struct):
 
 
 def read_error(content: bytes | str) -> RavelError | None:
-    """Return an error in its JSON form; None for what is none."""
+    """Return an error from its JSON form; None if that is no error."""
     try:
         error = msgspec.json.decode(content, type=_ErrorAnswer).error
     except (msgspec.DecodeError, ValueError, RecursionError):
@@ -45,7 +45,7 @@ def read_error(content: bytes | str) -> RavelError | None:
 
 
 def error_of(status: int, content: bytes) -> RavelError:
-    """Return the error that an answer of this HTTP status states; `incompatible` for what is none of the API's."""
+    """Return the error of an answer with this HTTP status; `incompatible` if the answer is none of the API's."""
     return read_error(content) or incompatible(f"the daemon answered {status} without JSON")
 
 

@@ -35,7 +35,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Wait so many seconds."""
+    """Instruction to wait this many seconds."""
 
     seconds: float
 
@@ -71,7 +71,7 @@ class Memory:
         """True if the daemon was asked for its run. An older one states none."""
 
     def note(self, answer: Answer) -> None:
-        """Take in what an answer states."""
+        """Remember what an answer states about the daemon."""
         if answer.run and answer.run != self.target.run:
             self.target = replace(self.target, run=answer.run)
 

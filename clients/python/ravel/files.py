@@ -46,7 +46,7 @@ class Download(Generic[P]):
 
 
 def range_headers(start: int, stop: int | None) -> Mapping[str, str]:
-    """Return what asks for a part. A range that begins at the very start is none: an empty file has no first byte."""
+    """Return the headers that ask for a part of a file; none for a whole file, as an empty one has no first byte."""
     if not start and stop is None:
         return {}
     return {"Range": f"bytes={start}-{'' if stop is None else stop - 1}"}

@@ -126,7 +126,7 @@ def path_part(text: str) -> str:
 
 
 def raw_path(path: str) -> str:
-    """Return a path below `/api/v1` that is given as text. Raises RavelError `bad_request` for what cannot be sent."""
+    """Return a path below `/api/v1` from a text. Raises RavelError `bad_request` if it cannot be sent."""
     if not path.startswith("/") or not path.isascii() or not path.isprintable() or " " in path:
         raise RavelError("bad_request", f"{path!r} is no path", "it begins with /, and is quoted as in a URL")
     return path if path.startswith(f"{PREFIX}/") else PREFIX + path

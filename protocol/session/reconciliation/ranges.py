@@ -105,7 +105,7 @@ class _Writer:
         self.room = size_max - _HEAD_SIZE
 
     def say(self, low: Bound, high: Bound, kind: int, content: bytes = b"") -> None:
-        """Say this of a range, and nothing of what lies between the last one and it."""
+        """Write a statement about a range. The gap since the last range is skipped."""
         assert self._end <= low < high
         if low > self._end:
             self._append(low, NOTHING, b"")

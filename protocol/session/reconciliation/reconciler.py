@@ -103,7 +103,7 @@ class Reconciler:
         return Step(((FrameKind.SYMBOLS, opening(self._symbols)),))
 
     def handle(self, held: HeldSet, kind: FrameKind, frame: bytes) -> Step:
-        """Return the step after a frame. Raises DecodeError and Unreconciled for what no honest peer sends."""
+        """Return the step after a frame. Raises DecodeError and Unreconciled if no honest peer sends such a frame."""
         self._frame_count += 1
         if self._frame_count > RECONCILIATION_FRAME_COUNT_MAX:
             raise Unreconciled("too_many_frames")

@@ -166,7 +166,7 @@ class Peeler:
 
     @property
     def differences(self) -> tuple[ShortId, ...]:
-        """Short ids that one side alone holds, in the order in which they were told."""
+        """Short ids that only one side holds, in the order in which they were found."""
         return tuple(self._peeled)
 
     def add_symbols(self, symbols: Sequence[int]) -> None:
