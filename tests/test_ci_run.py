@@ -7,6 +7,8 @@ from typing import Final
 
 import pytest
 
+from tests.support.machine import patience
+
 _SCRIPT: Final = Path(__file__).resolve().parent.parent / ".ci/run"
 _PRESENT: Final = [
     "git",
@@ -50,7 +52,7 @@ def _run(
         (folder / target).write_text("".join(f"{status}\n" for status in statuses))
     environment = {"PATH": f"{folder}:/usr/bin:/bin"}
     ended = subprocess.run(
-        [_SCRIPT], env=environment, capture_output=True, text=True, timeout=60, check=False
+        [_SCRIPT], env=environment, capture_output=True, text=True, timeout=patience(60), check=False
     )
     calls = folder / "calls"
     return ended, calls.read_text().split() if calls.exists() else []

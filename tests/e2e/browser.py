@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import pytest
 
+from tests.support.machine import patience
 from tests.support.vendored import AXE
 
 JsonObject = dict[str, Any]
@@ -93,8 +94,8 @@ class Browser(ABC):
         """Addresses of everything that was fetched."""
 
     def until(self, expression: str, seconds: float = 30.0) -> None:
-        """Wait until an expression holds in the page."""
-        deadline = time.monotonic() + seconds
+        """Wait until an expression holds in the page; fail where it does not in the time that this machine may take."""
+        deadline = time.monotonic() + patience(seconds)
         while not self.evaluate(f"Boolean({expression})"):
             assert time.monotonic() < deadline, f"not in time: {expression}\n{self.text()}"
             time.sleep(_POLL_SECONDS)  # the state of another process can only be polled for

@@ -13,7 +13,7 @@ from typing import Any, Final
 from tests.e2e.browser import CHROMIUM, CTRL, Browser, JsonObject
 from tests.support.machine import patience
 
-_ANSWER_SECONDS: Final = 60.0
+_ANSWER_SECONDS: Final = 30.0
 _OPTIONS: Final = (
     "--headless=new",
     "--remote-debugging-pipe",
@@ -138,7 +138,7 @@ class Chromium(Browser):
 
     def _receive(self) -> JsonObject:
         while b"\0" not in self._buffer:
-            ready, _, _ = select.select([self._answers], [], [], _ANSWER_SECONDS)
+            ready, _, _ = select.select([self._answers], [], [], patience(_ANSWER_SECONDS))
             assert ready, "the browser does not answer"
             some = os.read(self._answers, 1 << 16)
             assert some, "the browser has ended"

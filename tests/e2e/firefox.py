@@ -13,9 +13,10 @@ import pytest
 from websockets.sync.client import ClientConnection, connect
 
 from tests.e2e.browser import CTRL, FIREFOX, Browser, JsonObject
+from tests.support.machine import patience
 
-_ANSWER_SECONDS: Final = 60.0
-_START_SECONDS: Final = 60.0
+_ANSWER_SECONDS: Final = 30.0
+_START_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 0.05
 _SERVER: Final = "WebDriverBiDiServer.json"
 """The file of its profile in which Firefox states its port."""
@@ -55,7 +56,7 @@ class Firefox(Browser):
         self._last += 1
         self._connection.send(json.dumps({"id": self._last, "method": method, "params": parameters}))
         while True:
-            said: JsonObject = json.loads(self._connection.recv(timeout=_ANSWER_SECONDS))
+            said: JsonObject = json.loads(self._connection.recv(timeout=patience(_ANSWER_SECONDS)))
             if said.get("id") == self._last:
                 assert said["type"] == "success", said
                 result: JsonObject = said["result"]
@@ -166,7 +167,7 @@ def firefox(folder: Path, languages: str = "") -> Iterator[Firefox]:
             opened = Firefox(connection, downloads)
             yield opened
             opened.call("browser.close")  # what pages have stored is written
-            process.wait(_ANSWER_SECONDS)
+            process.wait(patience(_ANSWER_SECONDS))
     finally:
         process.kill()
         process.wait()
@@ -174,7 +175,7 @@ def firefox(folder: Path, languages: str = "") -> Iterator[Firefox]:
 
 def _port_of(folder: Path, process: "subprocess.Popen[bytes]") -> int:
     """Wait until Firefox states the port on which it takes commands."""
-    deadline = time.monotonic() + _START_SECONDS
+    deadline = time.monotonic() + patience(_START_SECONDS)
     while True:
         assert process.poll() is None, "Firefox has ended"
         assert time.monotonic() < deadline, "Firefox does not start"

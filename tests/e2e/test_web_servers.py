@@ -11,6 +11,7 @@ import pytest
 
 from protocol.limits.users import PAIRING_TRIES_AT_ONCE_MAX
 from tests.e2e.cluster import Peer, digest, run_ravel, until
+from tests.support.machine import patience
 from tests.support.web_proxy import make_certificate
 from tests.support.web_servers import (
     blocks_below,
@@ -63,7 +64,7 @@ def _browser(port: int, certificate: Path) -> Iterator[httpx.Client]:
         headers={"Host": NAME, "Origin": f"https://{NAME}"},
         verify=ssl.create_default_context(cafile=str(certificate)),
         event_hooks={"request": [name]},
-        timeout=30,
+        timeout=patience(30),
     ) as browser:
         yield browser
 

@@ -13,10 +13,10 @@ from typing import Final
 import pyspark
 
 from analytics.session import find_java_home
+from tests.support.machine import patience
 
 _SPARK: Final = Path(pyspark.__file__).parent
-_STARTS_SECONDS: Final = 90.0
-"""A JVM on a busy machine takes half a minute."""
+_STARTS_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 0.1
 _SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Options of each JVM: none lives long enough for its second compiler to pay."""
@@ -96,7 +96,7 @@ def _start(stack: contextlib.ExitStack, folder: Path, name: str, *arguments: str
 
 
 def _said(log: Path, pattern: str) -> str:
-    deadline = time.monotonic() + _STARTS_SECONDS
+    deadline = time.monotonic() + patience(_STARTS_SECONDS)
     while (found := re.search(pattern, log.read_text())) is None:
         assert time.monotonic() < deadline, f"not in {log}: {pattern}\n{log.read_text()}"
         time.sleep(_POLL_SECONDS)  # the state of another process can only be polled for

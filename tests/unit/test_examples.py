@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.machine import patience
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAMS = [
     pytest.param(name, marks=pytest.mark.slow) if name == "spark_notebook.py" else name  # it imports Spark
@@ -18,7 +20,13 @@ def _run(tmp_path: Path, name: str, *arguments: str) -> subprocess.CompletedProc
     environment = {key: value for key, value in os.environ.items() if key != "RAVEL_EXPORT"}
     command = [sys.executable, str(EXAMPLES / name), *arguments]
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment, timeout=60
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=environment,
+        timeout=patience(60),
     )
 
 

@@ -22,6 +22,7 @@ from storage.engine.database import StorageError
 from storage.repos.deletion import forget_repo
 from storage.repos.repos import add_branch_alone
 from tests.support.ids import as_commit_id, as_epoch_id
+from tests.support.machine import patience
 from tests.support.nodes import Node, open_nodes
 
 
@@ -118,9 +119,9 @@ def test_a_batch_that_waited_for_the_writer_judges_by_what_that_has_left(nodes: 
     waiting = threading.Thread(target=take)
     with bob.replica.change() as change:
         waiting.start()
-        assert began.wait(10)
+        assert began.wait(patience(10))
         forget_repo(change.connection, branch.repo_num)
-    waiting.join(10)
+    waiting.join(patience(10))
     assert found == ["not_found"]  # the branch is not judged at all
     assert not bob.replica.repos
 

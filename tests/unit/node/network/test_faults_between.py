@@ -39,7 +39,7 @@ from storage.commits.damaged import DamagedCount
 from storage.engine.database import StorageError
 from storage.repos.repos import Repo
 from tests.support.builders import count_accepted, writing_topic
-from tests.support.machine import fail_after
+from tests.support.machine import fail_after, patience
 from tests.support.nodes import Node, connected, open_nodes, share
 
 T = TypeVar("T")
@@ -169,12 +169,12 @@ def test_an_epoch_is_started_once_though_duties_are_looked_after_meanwhile(
 
     def make(*args: Any) -> EpochStarting:  # noqa: ANN401  # as the real one
         looking.start()
-        assert met.wait(10)
+        assert met.wait(patience(10))
         return make_init(*args)
 
     monkeypatch.setattr(preparing_module, "make_init", make)
     alice.write(alice.branch(), "after the exclusion")
-    looking.join(10)
+    looking.join(patience(10))
     assert _said(alice) == (2, 0)
 
 
