@@ -32,7 +32,7 @@ from node.content.search_texts import TextIndexer
 from node.exports.exports import Exports
 from node.home.config_sections import ANYONE, RelayConfig
 from node.home.config_values import NOTHING, PeerConfig, list_advertised
-from node.home.folder_mark import note_copy
+from node.home.folder_mark import mark_store, note_copy
 from node.home.home import Home, lock_home, room_advice, run_file
 from node.home.identity import read_keys
 from node.home.key_file import Keys
@@ -106,6 +106,7 @@ def run(home: Home, open_keys: Callable[[], Keys]) -> None:
         try:
             note_copy(home.path)
             replica = Replica(home.path, keys.store_key, home.storage_url)
+            mark_store(home.path)
             if read_keys(home.path).protection != "none":
                 drop_open_copies(home.path)
         except NewerSchema as error:

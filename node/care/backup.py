@@ -23,7 +23,7 @@ import msgspec
 from blake3 import blake3
 
 from node.home.config import CONFIG_NAME
-from node.home.folder_mark import MARK_NAME, write_mark
+from node.home.folder_mark import MARK_NAME, check_store_stayed, write_mark
 from node.home.home import OWN_CERTIFICATE_NAME, hold_content, open_home
 from node.home.private_files import KEYS_NAME
 from node.home.tokens import TOKENS_NAME
@@ -101,6 +101,7 @@ def create_backup(home: Path, out: Path, now: int) -> BackupSummary:
             for path in home.iterdir()
             if path.is_file() and not _NOT_KEPT.fullmatch(path.name) and re.fullmatch(_FILE_NAME, path.name)
         )
+        check_store_stayed(home)
         save_database(home, url, draft / DATABASE_NAME)
         entries = [_entry_of(draft, DATABASE_NAME)]
         entries += [_copy(home, draft, name) for name in names]

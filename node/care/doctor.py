@@ -15,7 +15,7 @@ from typing import Final
 
 from node.care.forecasts import Forecast, Pace, find_pace, forecast_daemon, forecast_disk
 from node.home.config_sections import NetworkConfig
-from node.home.folder_mark import is_copy
+from node.home.folder_mark import check_store_stayed, is_copy
 from node.home.home import Home, open_home
 from node.home.identity import read_keys
 from node.home.listen_addresses import is_loopback
@@ -211,6 +211,7 @@ def _check_store(home: Home, now: float) -> Iterator[Check]:
     newest = 0
     risks: list[str] = []
     try:
+        check_store_stayed(home.path)
         with read_store(home.path, url=home.storage_url) as connection:
             newest = load_newest_arrival(connection)
             unread, damaged = count_pending(connection, reason=UNREAD), count_damaged(connection)

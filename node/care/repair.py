@@ -16,6 +16,7 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from node.care.fsck import check_all
+from node.home.folder_mark import check_store_stayed, write_mark
 from node.home.home import hold_content, lock_home
 from node.ingest.publication_parsing import Opened
 from node.ingest.replica import load_membership
@@ -339,10 +340,12 @@ def accept_loss(home: Path) -> Loss | None:
     """
     with lock_home(home):
         try:
+            check_store_stayed(home)
             with read_store(home):
                 pass
         except LostStore:
             discard_lost_store(home, home / DATABASE_NAME)
+            write_mark(home)
         except StorageError:  # it is looked at next, by who accepts the loss
             pass
         loss = read_loss(home)

@@ -142,6 +142,7 @@ def fsck(
     from node.care.fsck import check_store
     from node.care.repair import accept_loss as accept_loss_of
     from node.care.repair import repair_store
+    from node.home.folder_mark import check_store_stayed
     from node.home.home import open_home, room_advice
     from storage.check.check_integrity import CheckFindings
     from storage.engine.database import LostStore, NoStore, StorageError
@@ -154,6 +155,7 @@ def fsck(
     try:
         if accept_loss:
             accept_loss_of(home.path)
+        check_store_stayed(home.path)
         if repair:
             done = repair_store(home.path, store_key, home.storage_url, dry_run=dry_run)
             checked = _Checked(done.left, done, dry_run)

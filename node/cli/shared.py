@@ -95,10 +95,12 @@ def client(context: typer.Context) -> "Client":
 
 def _check_store(home: Path) -> None:
     """Raise ServiceError if no daemon can start there, since the store is lost: to start one is no advice then."""
+    from node.home.folder_mark import check_store_stayed
     from storage.engine.errors import LostStore, StorageError
     from storage.engine.sqlite import SqliteBackend
 
     try:
+        check_store_stayed(home)
         SqliteBackend(home).exists()
     except LostStore as error:
         raise ServiceError("storage_failed", str(error), LOST_STORE_ADVICE) from None

@@ -5,14 +5,18 @@ beside the first. So its start treats it as a restored backup: it writes to a re
 mount elsewhere and a container that is given the folder keep inodes, and are no copies. A snapshot of a whole disk that
 is put back keeps them too, and is not noticed here. Nor is a copy on a file system that numbers its files anew at each
 mount, such as a USB stick's: a user without peers could write there no more.
+
+The mark also says whether a store was made here: one that is gone with its count of writes is no new node's.
 """
 
 import fcntl
 import os
+import secrets
 import struct
 from pathlib import Path
 from typing import Final
 
+from storage.engine.errors import LostStore
 from storage.engine.folders import open_new, sync_folder
 from storage.engine.last_write import LAST_WRITE_NAME
 from storage.engine.losses import note_cause
@@ -21,7 +25,9 @@ from storage.engine.store_identity import STORE_ID_NAME
 
 MARK_NAME: Final = "folder-mark"
 _SIZE_MAX: Final = 100
-"""Bytes that are read of it: two numbers of 20 digits."""
+"""Bytes that are read of it: two numbers of 20 digits, and a word."""
+_HAS_STORE: Final = b"store"
+"""Word of a folder in which a store was made."""
 _STORE_NAMES: Final = (DATABASE_NAME, LAST_WRITE_NAME, STORE_ID_NAME)
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 _RENUMBERING: Final = frozenset(("msdos", "vfat", "exfat", "ntfs", "ntfs3", "9p", "cifs", "smb3"))
@@ -30,17 +36,42 @@ _GET_GENERATION: Final = 0x80087601
 """FS_IOC_GETVERSION of Linux: which file it is that has an inode's number, which is given again."""
 
 
-def write_mark(path: Path) -> None:
-    """Say that the folder is no copy, durably. Raises OSError."""
-    begun = path / f"{MARK_NAME}.new"
-    begun.unlink(missing_ok=True)
+def write_mark(path: Path, *, has_store: bool = False) -> None:
+    """Say that the folder is no copy, and whether a store was made in it, durably. Raises OSError."""
+    # Two commands may make one folder at a time: each has a draft of its own, held like those of `private_files`.
+    begun = path / f"{MARK_NAME}.{secrets.token_hex(8)}.new"
     handle = open_new(begun)
-    with os.fdopen(handle, "wb") as file:
-        file.write("{} {}\n".format(*_inode_of(handle)).encode("ascii"))
-        file.flush()
-        os.fsync(handle)
-    begun.rename(path / MARK_NAME)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            word = b" " + _HAS_STORE if has_store else b""
+            file.write("{} {}".format(*_inode_of(handle)).encode("ascii") + word + b"\n")
+            file.flush()
+            os.fsync(handle)
+            begun.rename(path / MARK_NAME)
+    finally:
+        begun.unlink(missing_ok=True)
     sync_folder(path)
+
+
+def mark_store(path: Path) -> None:
+    """Note that a store was made in the folder, once. Raises OSError."""
+    if not _has_word(path):
+        write_mark(path, has_store=True)
+
+
+def check_store_stayed(path: Path) -> None:
+    """Raise LostStore if a store was made in the folder, and neither it nor its count of writes is there. Raises OSError."""
+    if is_copy(path) is False and _has_word(path) and not _has_store(path):
+        raise LostStore(f"{path / DATABASE_NAME} is gone: the store of this node is lost")
+
+
+def _has_word(path: Path) -> bool:
+    return _HAS_STORE in (path / MARK_NAME).read_bytes()[:_SIZE_MAX].split()[2:]
+
+
+def _has_store(path: Path) -> bool:
+    return any((path / name).exists() for name in _STORE_NAMES)
 
 
 def is_copy(path: Path) -> bool | None:
@@ -58,17 +89,18 @@ def is_copy(path: Path) -> bool | None:
         os.close(handle)
     # A file system may begin to tell generations, or cease to, with another kernel.
     known = {b"%d" % generation, *([] if generation else named[1:])} | {b"0"}
-    return len(named) != 2 or named[0] != b"%d" % inode or named[1] not in known  # its two numbers
+    return len(named) < 2 or named[0] != b"%d" % inode or named[1] not in known  # its two numbers
 
 
 def note_copy(path: Path) -> None:
     """Treat a copied folder as a restored backup, before a daemon opens the store in it. Raises OSError.
 
     A folder with keys, and with neither store nor mark, got the keys of another: its user is older than it. One with a
-    store and no mark was made before there were marks.
+    store and no mark was made before there were marks. Raises LostStore where a store was made and none is left.
     """
+    check_store_stayed(path)
     found = is_copy(path)
-    if found is None and not any((path / name).exists() for name in _STORE_NAMES):
+    if found is None and not _has_store(path):
         note_cause(path, "recovered")
     elif found:
         note_cause(path, "copied")

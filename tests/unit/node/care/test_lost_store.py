@@ -11,6 +11,7 @@ from node.care.backup import create_backup
 from node.care.doctor import OK, PROBLEM, examine
 from node.care.fsck import check_store
 from node.care.repair import accept_loss, repair_store
+from node.home.folder_mark import mark_store, note_copy
 from node.home.home import create_home
 from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
@@ -137,3 +138,30 @@ def test_a_store_that_was_never_written_to_is_made_anew(tmp_path: Path) -> None:
     assert _store_check(home) == (OK, "none yet", "")
     (home / "ravel.sqlite").touch()  # killed between this and the first write
     Replica(home, STORE_KEY).close()
+
+
+def test_a_store_that_is_gone_with_its_count_is_lost_too(home: Path) -> None:
+    """As after `rm ravel.sqlite*`: keys and folder stay, and their user has written."""
+    mark_store(home)
+    note_copy(home)
+    assert _store_check(home)[0] == OK
+    for path in home.glob("ravel.sqlite*"):
+        path.unlink()
+    for _ in range(2):
+        with pytest.raises(LostStore, match="is gone"):
+            note_copy(home)
+        state, detail, advice = _store_check(home)
+        assert (state, "lost" in detail, "--accept-loss" in advice) == (PROBLEM, True, True)
+        with pytest.raises(ServiceError, match="lost"):
+            create_backup(home, home.parent / "backup", 0)
+    loss = accept_loss(home)
+    assert loss is not None
+    assert loss.has_past, "a repo that comes back is compared first"
+    note_copy(home)
+    assert _store_check(home) == (OK, "none yet", "")
+
+
+def test_a_new_folder_has_lost_nothing(tmp_path: Path) -> None:
+    create_home(tmp_path / "home", storage="")
+    note_copy(tmp_path / "home")
+    assert _store_check(tmp_path / "home")[0] == OK

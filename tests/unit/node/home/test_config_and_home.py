@@ -14,7 +14,7 @@ from node.home.config import CONFIG_SIZE_MAX, default_config_text, load_document
 from node.home.config_editing import default_text, set_key
 from node.home.config_sections import Config
 from node.home.default_repo import load_default_repo
-from node.home.folder_mark import MARK_NAME
+from node.home.folder_mark import MARK_NAME, is_copy, write_mark
 from node.home.home import NEIGHBOURS_MAX, create_home, lock_home, no_node, open_home, run_file
 from node.home.identity import open_keys, read_keys
 from node.home.people_file import read_people
@@ -106,6 +106,23 @@ def test_a_home_is_private_and_a_second_init_changes_nothing(tmp_path: Path) -> 
     assert len({keys.node_seed, keys.user_seed, keys.store_key}) == 3
     assert not any(secret.hex() in repr(keys) for secret in (keys.node_seed, keys.user_seed, keys.store_key))
     os.umask(0o022)
+
+
+def test_two_commands_that_mark_a_folder_at_a_moment_both_succeed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has a draft of its own: what one renames is not the other's."""
+    sync = os.fsync
+
+    def mark_beside(handle: int) -> None:
+        monkeypatch.setattr("node.home.folder_mark.os.fsync", sync)
+        write_mark(tmp_path)
+        sync(handle)
+
+    monkeypatch.setattr("node.home.folder_mark.os.fsync", mark_beside)
+    write_mark(tmp_path)
+    assert is_copy(tmp_path) is False
+    assert [one.name for one in tmp_path.iterdir()] == [MARK_NAME]
 
 
 def test_a_bad_address_leaves_no_folder_that_cannot_start(tmp_path: Path) -> None:
