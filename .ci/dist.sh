@@ -35,7 +35,7 @@ ravel=("$place/venv/bin/ravel" --home "$place/home")
 "${ravel[@]}" init --clear --listen 127.0.0.1:0 --api 127.0.0.1:0
 "${ravel[@]}" run >ready.txt &
 daemon=$!
-for _ in $(seq 100); do
+for _ in $(seq 600); do # a minute: a busy machine takes long to start it
     grep -q '^ready' ready.txt && break
     kill -0 "$daemon"
     sleep 0.1

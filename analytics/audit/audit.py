@@ -127,7 +127,7 @@ def run(
             found = find_all(judged, by_node, commits, voids, digests).unionByName(
                 statements.find_all(beside, judged)
             )
-            in_blocks, blocks = find_in_blocks(session, exports, by_node)
+            in_blocks, blocks = compare_with_blocks(session, exports, by_node)
             table = tables.write("findings", found.unionByName(in_blocks))
             progress("4/4 count")
             counts = {row["kind"]: row["count"] for row in table.groupBy("kind").count().collect()}
@@ -188,7 +188,7 @@ def find_all(
     return every
 
 
-def find_in_blocks(
+def compare_with_blocks(
     spark: SparkSession, exports: Sequence[Export], by_node: DataFrame
 ) -> tuple[DataFrame, BlockCounts]:
     """Check the commits against their blocks; return findings and counts. Both are empty if no export has blocks."""

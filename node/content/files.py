@@ -43,7 +43,7 @@ from ravel.types.commits import Origin
 from ravel.types.files import AddedFile, AddedFiles, FileList, FileView, RemovedFile
 from storage.blobs.files import FileRow, StoredObject, find_files, find_same_files, load_files
 from storage.blobs.packs import PackDraft
-from storage.blobs.relayed_files import find_relayed
+from storage.blobs.relayed_files import find_keeping_relays
 from storage.blobs.unfetched import note_files_added
 from storage.commits.commits import load_rows
 from storage.repos.epochs import Epoch
@@ -268,7 +268,7 @@ class FileService:
             rows = load_files(connection, branch.num, after, limit)
             carried = {row.commit_id for row in rows if row.body_kind == CARRIED}
             origins = find_origins(connection, self._hub.replica, load_rows(connection, carried).values())
-            return rows, find_relayed(connection, [row.object_id for row in rows]), origins
+            return rows, find_keeping_relays(connection, [row.object_id for row in rows]), origins
 
     def _find(self, branch: Branch, text: str) -> list[FileRow]:
         try:

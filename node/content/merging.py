@@ -280,12 +280,12 @@ class MergePlan:
     ) -> list[CommitId | int]:
         """Return the target's commits that a copied commit follows. The first of a fork follows what it continues."""
         follows = body.commits if isinstance(body, BranchFork) else row.acks
-        found = dict.fromkeys(one for ack in follows for one in self._stand_for(connection, ack))
+        found = dict.fromkeys(one for ack in follows for one in self._replacements(connection, ack))
         if len(found) > 1:
             found.pop(self._root, None)  # all others follow it
         return list(found)[-ACK_COUNT_MAX:] or [self._root]
 
-    def _stand_for(self, connection: Connection, commit_id: CommitId) -> tuple[CommitId | int, ...]:
+    def _replacements(self, connection: Connection, commit_id: CommitId) -> tuple[CommitId | int, ...]:
         """Return the target's commits in place of this commit. A void commit has those of the commits it acks."""
         ahead = [commit_id]
         while ahead:

@@ -95,7 +95,7 @@ class Requests:
         ways = await self._sharing.ways_to(target, relays_only=True)
         self._sharing.check_reach(ways, reach)
         expires_at = self._hub.clock_ms() + expires_seconds * 1000
-        link = await self._found(target, wanted, expires_at, uses, ways.peers)
+        link = await self._found_lobby(target, wanted, expires_at, uses, ways.peers)
         return {
             "link": ask_link_text(link),
             "lobby": id_text(link.opened().repo),
@@ -164,7 +164,7 @@ class Requests:
 
     # --- steps ---
 
-    async def _found(
+    async def _found_lobby(
         self,
         target: Repo,
         wanted: Permission,

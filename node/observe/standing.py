@@ -139,7 +139,7 @@ class Standings:
             self.look()
             new = self._hub.given.take_new()
             if new:
-                await self._try(self._settle_given, new)
+                await self._try(self._record_fetched, new)
             if said := self._hub.owners.take_new():
                 await self._try(self._keep_owners, said)
             if trio.current_time() - saved_at >= SAVE_SECONDS:
@@ -180,7 +180,7 @@ class Standings:
             return False
         return True
 
-    async def _settle_given(self, new: Sequence[tuple[int, BlockId]]) -> None:
+    async def _record_fetched(self, new: Sequence[tuple[int, BlockId]]) -> None:
         replica = self._hub.replica
         whole = await self._hub.run_blocking(self._hub.given.settle, replica, new)
         if whole:

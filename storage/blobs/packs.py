@@ -142,11 +142,11 @@ class PackDraft:
         """Leave nothing behind unless it was kept."""
         self._close()
         # Also where nothing of it was written whole: a disk that is full must get its room back.
-        if self._is_made and not (self.is_kept and self._is_named) and not self._may_be_named():
+        if self._is_made and not (self.is_kept and self._is_named) and not self._may_have_rows():
             with suppress(OSError):  # what stays is swept at the next start
                 (self._folder / self._name).unlink(missing_ok=True)
 
-    def _may_be_named(self) -> bool:
+    def _may_have_rows(self) -> bool:
         """Return True if rows may refer to the pack's file: a transaction may have committed although it raised."""
         if not self._is_named:
             return False

@@ -66,7 +66,7 @@ def load_own_files(connection: Connection, after: int, limit: int) -> list[OwnFi
     return [OwnFile(*row) for row in connection.execute(query)]
 
 
-def find_relayed(connection: Connection, ids: Sequence[ObjectId]) -> dict[ShortId, set[PeerId]]:
+def find_keeping_relays(connection: Connection, ids: Sequence[ObjectId]) -> dict[ShortId, set[PeerId]]:
     """Map files' short ids to the relays that have said to keep them, on any topic. Costs O(ids)."""
     found: dict[ShortId, set[PeerId]] = {}
     columns = relayed_files.c

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 from protocol.ids import BlockId, CommitId, ObjectId, UserId
 from protocol.session.deposits import short_file
 from storage.blobs.files import IS_REMOVED
-from storage.blobs.relayed_files import find_relayed
+from storage.blobs.relayed_files import find_keeping_relays
 from storage.engine.bulk import select_in, unindexed
 from storage.engine.id_keys import chunks, id_key
 from storage.schema.schema import authors, branches, commits, files, unfetched_files
@@ -81,7 +81,7 @@ def count_unfetched(
         for repo_num, branch_num in list(select_in(connection, _BRANCHES, part)):
             wanted = {"branch": branch_num, "user": user, "count_max": count_max}
             ids = list(connection.execute(_UNFETCHED, wanted).scalars())
-            relayed = find_relayed(connection, ids)
+            relayed = find_keeping_relays(connection, ids)
             found[repo_num] += sum(short_file(one) not in relayed for one in ids)
     return found
 
