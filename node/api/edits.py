@@ -16,7 +16,6 @@ from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.timelines.views import place_text, timeline_items
 from protocol.formats.text import id_text
-from protocol.ids import TopicKey
 from protocol.limits.users import EVENT_WINDOW, EVENT_WINDOW_SIZE
 from ravel.types.commits import EditItem, TimelineItem
 from ravel.types.timelines import EditView, EditWindow
@@ -84,18 +83,16 @@ class EditSource:
 
     def start(self) -> None:
         """Be told of changes."""
-        self._hub.add(self)
+        self._hub.follow(self)
         self._reads.followers += 1
 
     def stop(self) -> None:
         """Stop listening."""
-        self._hub.remove(self)
+        self._hub.unfollow(self)
         self._reads.followers -= 1
 
-    def commits_accepted(
-        self, _topic: TopicKey, _nums: tuple[int, ...], branches: AbstractSet[int] = frozenset()
-    ) -> None:
-        """Note accepted commits. Those of the root branch may make commits void, or move them."""
+    def branches_changed(self, branches: AbstractSet[int]) -> None:
+        """Note new commits. Those of the root branch may make commits void, or move them."""
         if not branches.isdisjoint(self._hub.replica.tables.with_root(self._branch)):
             self._changed.set()
 

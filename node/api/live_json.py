@@ -21,8 +21,8 @@ from node.content.branch_queries import BranchQueries, FollowedBranches
 from node.content.document_queries import DocumentQueries, FollowedQuery, parse_query
 from node.content.document_windows import DIGEST_SIZE, Found, digest_of
 from node.content.json_documents import JsonDocuments
+from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
-from protocol.ids import TopicKey
 from protocol.limits.users import JSON_PAUSE_SECONDS
 from ravel.types.document_queries import ResultChangeEvent
 from ravel.types.json_documents import JsonDocumentView
@@ -174,16 +174,14 @@ class _Source(ABC, Generic[S]):
 
     def start(self) -> None:
         """Be told of changes."""
-        self._hub.add(self)
+        self._hub.follow(self)
 
     def stop(self) -> None:
         """Stop listening."""
-        self._hub.remove(self)
+        self._hub.unfollow(self)
 
-    def commits_accepted(
-        self, _topic: TopicKey, _nums: tuple[int, ...], branches: AbstractSet[int] = frozenset()
-    ) -> None:
-        """Note accepted commits."""
+    def branches_changed(self, branches: AbstractSet[int]) -> None:
+        """Note new commits and contents."""
         if self._about.note(branches):
             self._changed.set()
 
@@ -198,7 +196,7 @@ class _Source(ABC, Generic[S]):
         self._changed.set()
 
     async def next(self) -> list[Event]:
-        """Wait for the next state. Raises ServiceError, StorageError."""
+        """Wait for the next state that can be read: for ever, once one was told. Raises ServiceError, StorageError."""
         while True:
             await self._changed.wait()
             await trio.sleep_until(self._read_at + JSON_PAUSE_SECONDS)
@@ -206,6 +204,11 @@ class _Source(ABC, Generic[S]):
             self._read_at = trio.current_time()
             try:
                 state, cursor = await self._look()
+            except ServiceError as error:
+                if error.code == "incomplete" and self._cursor:
+                    continue  # contents of a new commit are on their way, and it will have changed with them
+                self._changed.set()
+                raise
             except BaseException:  # cancelled before it was told: it has changed still
                 self._changed.set()
                 raise

@@ -19,7 +19,6 @@ from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.sync.presence import Here
 from protocol.formats.text import id_text
-from protocol.ids import TopicKey
 from protocol.limits.peers import PRESENCE_SECONDS, PRESENCES_HELD_MAX
 from protocol.limits.users import TEXT_STREAMS_MAX, TEXT_VECTOR_SIZE_MAX
 from protocol.session.presence import PRESENCE_SESSION_SIZE, Presence
@@ -120,20 +119,18 @@ class TextSource:
 
     def start(self) -> None:
         """Be told of changes."""
-        self._hub.add(self)
+        self._hub.follow(self)
         self._stop_listening = self._hub.presences.listen(self._branch.num, self._wake)
 
     def stop(self) -> None:
         """Stop listening. The editor leaves with its stream."""
         self._ended(self)
-        self._hub.remove(self)
+        self._hub.unfollow(self)
         self._stop_listening()
         self._hub.presences.leave(self._branch, self._session)
 
-    def commits_accepted(
-        self, _topic: TopicKey, _nums: tuple[int, ...], branches: AbstractSet[int] = frozenset()
-    ) -> None:
-        """Note accepted commits. Those of the root branch may make commits void."""
+    def branches_changed(self, branches: AbstractSet[int]) -> None:
+        """Note new commits. Those of the root branch may make commits void."""
         if not branches.isdisjoint(self._hub.replica.tables.with_root(self._branch)):
             self.missed()
 
@@ -169,6 +166,11 @@ class TextSource:
         try:
             version = await self._texts.version(self._branch)
             events = await self._changes(version)
+        except ServiceError as error:
+            if error.code == "incomplete" and (self._vector or self._told is not None):
+                return []  # contents of a new commit are on their way, and there is news with them
+            self._may_be_new = True
+            raise
         except BaseException:  # cancelled before it was told: what was new still is
             self._may_be_new = True
             raise

@@ -198,13 +198,25 @@ class DocumentQueries:
     async def look_at(
         self, branch: str, query: DocumentQuery, plan: Plan, names: Sequence[str]
     ) -> "list[Found]":
-        """Return those of some documents that meet a query. Costs O(what they hold)."""
-        found: list[Found] = []
+        """Return those of some documents that meet a query. Costs O(what they hold).
+
+        Where some cannot be read it waits as `Documents.open_all`: contents may be absent of a branch that is not kept.
+        """
+        found, unreadable = await self._look_through(branch, query, plan, names)
+        if unreadable and await self._documents.open_all(JSON, [branch]):
+            found += (await self._look_through(branch, query, plan, unreadable))[0]
+        return found
+
+    async def _look_through(
+        self, branch: str, query: DocumentQuery, plan: Plan, names: Sequence[str]
+    ) -> tuple[list[Found], list[str]]:
+        found, unreadable = list[Found](), list[str]()
         while names:
             look = await self._look_at_first(branch, query, plan, names)
             found += look.found
+            unreadable += look.unreadable
             names = names[look.count :]
-        return found
+        return found, unreadable
 
     async def look(self, branch: str, query: DocumentQuery, plan: Plan, after: At | None) -> "Batch":
         """Look at some documents after one, as they are walked through. Costs O(what they hold)."""

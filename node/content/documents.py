@@ -378,9 +378,9 @@ class Documents:
             _draft(JSON, name, group, document.depth) for group in group_values(sums, JSON.edit_count_max)
         ]
 
-    async def open_all(self, kind: ValuesKind, branches: Sequence[str]) -> None:
+    async def open_all(self, kind: ValuesKind, branches: Sequence[str]) -> bool:
         """Fetch the absent bodies of all documents of a kind, of branches that are not kept: for callers that read many
-        documents.
+        documents. Return True if any may have come.
 
         Costs O(branches of the repos), and in those not kept O(absent bodies) and one wait of `fetch_opened`.
         """
@@ -390,8 +390,9 @@ class Documents:
             for one in targets
             if not all(other.is_kept for other in self._hub.replica.branches_in(one.repo_num))
         }
-        if spared:
-            await open_bodies(self._hub, [one for one in targets if one.repo_num in spared], kind.bodies)
+        return bool(spared) and await open_bodies(
+            self._hub, [one for one in targets if one.repo_num in spared], kind.bodies
+        )
 
     async def list_names(
         self, kind: ValuesKind, branch: str, prefix: str, after: str | None, limit: int

@@ -134,6 +134,7 @@ class Acceptance:
         self._settle([one.commit_id for one in restored])
         self._restored.update(one.commit_id for one in restored)
         self.ingested.restored += len(restored)
+        self.ingested.branches.update(one.branch_num for one in restored)
         for one in restored:
             branch = self.tables.branches[one.branch_num]
             if branch.facts.is_root_branch:

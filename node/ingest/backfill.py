@@ -81,4 +81,6 @@ def fill_missing(
         publication = opened.publication
         if publication.body_id is None and len(publication.blocks) == 2:
             bodies[publication.commit_id] = publication.blocks[1]
-    ingested.filled |= fill_bodies(database, connection, bodies)
+    filled = fill_bodies(database, connection, bodies)
+    ingested.filled.update(filled)
+    ingested.branches.update(filled.values())

@@ -18,7 +18,7 @@ class IngestResult:
     also_on: dict[TopicKey, list[int]] = field(default_factory=dict)
     """Numbers of accepted commits by further topics: inits by those of their epochs, others by link topics."""
     branches: set[int] = field(default_factory=set)
-    """Numbers of the branches that got any."""
+    """Numbers of the branches that got any, or bodies or blocks that had been absent."""
     unread: dict[TopicKey, list[int]] = field(default_factory=dict)
     """Numbers of newly kept commits that this version cannot read, by topic."""
     voided: int = 0

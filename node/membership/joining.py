@@ -5,7 +5,6 @@ whether the invitation has arrived, and then writes the join commit as this user
 """
 
 import math
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
@@ -170,9 +169,7 @@ class Joiner:
             self._due.add(num)
         return set(self._due)
 
-    def commits_accepted(
-        self, topic: TopicKey, nums: tuple[int, ...], branches: AbstractSet[int] = frozenset()
-    ) -> None:
+    def commits_accepted(self, topic: TopicKey, nums: tuple[int, ...]) -> None:
         """Do nothing (`Listener`): new root branch commits come by `topics_changed`."""
 
     def topics_changed(self) -> None:

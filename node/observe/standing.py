@@ -6,7 +6,6 @@ is given.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -116,9 +115,7 @@ class Standings:
         self._changed: set[int] = set()
         hub.add(self)
 
-    def commits_accepted(
-        self, topic: TopicKey, nums: tuple[int, ...], branches: AbstractSet[int] = frozenset()
-    ) -> None:
+    def commits_accepted(self, topic: TopicKey, nums: tuple[int, ...]) -> None:
         """Note new commits. Connections get them in the same step, so a peer that is level after it has these."""
         opened = self._hub.replica.by_topic.get(topic)
         if opened is not None:

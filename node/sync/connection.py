@@ -9,7 +9,6 @@ the machine's own window.
 
 import math
 from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -259,9 +258,7 @@ class Connection(Conversation):
         with trio.move_on_after(LAST_WORDS_SECONDS):  # for what is queued, a goodbye above all
             await self._written.wait()
 
-    def commits_accepted(
-        self, topic: TopicKey, nums: tuple[int, ...], branches: AbstractSet[int] = frozenset()
-    ) -> None:
+    def commits_accepted(self, topic: TopicKey, nums: tuple[int, ...]) -> None:
         """Send commits that were accepted and that this peer has not sent."""
         if self.has_ended:
             return
@@ -269,7 +266,7 @@ class Connection(Conversation):
         if topic in self._followed.places:
             self._work.note_news(topic, len(nums))
         self._hub.presences.introduce(self._presence, topic)  # a member may have got a name by it
-        super().commits_accepted(topic, nums, branches)
+        super().commits_accepted(topic, nums)
 
     def wake(self, topic: TopicKey) -> None:
         """Announce a topic of an ended epoch, for there is something to send or to ask for."""

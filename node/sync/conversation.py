@@ -5,7 +5,6 @@ machine asks for in turn is `node.sync.connection`'s.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import suppress
 
 import structlog
@@ -111,11 +110,8 @@ class Conversation:
         if not self.has_ended:
             self.perform(self.session.handle(event))
 
-    def commits_accepted(
-        self, topic: TopicKey, nums: tuple[int, ...], branches: AbstractSet[int] = frozenset()
-    ) -> None:
+    def commits_accepted(self, topic: TopicKey, nums: tuple[int, ...]) -> None:
         """Send commits that were accepted and that this peer has not sent."""
-        del branches
         self.happen(CommitsAccepted(topic, nums))
 
     def commits_released(self, topic: TopicKey, count: int) -> None:

@@ -51,16 +51,11 @@ KeptChanged = Callable[[AbstractSet[TopicKey], Sequence[KeptTopic]], None]
 """Called with topics that this relay has forgotten, and with ones that it has begun to keep."""
 
 
-class Listener(Protocol):
-    """Subscriber to accepted commits."""
+class Follower(Protocol):
+    """Subscriber to what branches hold."""
 
-    def commits_accepted(
-        self, topic: TopicKey, nums: tuple[int, ...], branches: AbstractSet[int] = frozenset()
-    ) -> None:
-        """Take note that commits of a topic were accepted (or, with numbers below 0, kept to be passed on).
-
-        `branches` are the numbers of the branches that got any with them; of what is kept for others none are known.
-        """
+    def branches_changed(self, branches: AbstractSet[int]) -> None:
+        """Take note that branches with these numbers got commits, or contents that had been absent."""
         ...
 
     def topics_changed(self) -> None:
@@ -69,6 +64,22 @@ class Listener(Protocol):
 
     def missed(self) -> None:
         """Take note that it raised when it was told, so it has missed something. Must not fail."""
+        ...
+
+
+class Listener(Protocol):
+    """Subscriber to what topics hold."""
+
+    def commits_accepted(self, topic: TopicKey, nums: tuple[int, ...]) -> None:
+        """Take note that commits of a topic were accepted (or, with numbers below 0, kept to be passed on)."""
+        ...
+
+    def topics_changed(self) -> None:
+        """Take note of changes, as Follower."""
+        ...
+
+    def missed(self) -> None:
+        """Take note that something was missed, as Follower."""
         ...
 
 
@@ -143,6 +154,7 @@ class Hub:
         self.relay: RelayService | None = None
         """Topics that this node keeps for others, where it is a relay."""
         self._listeners: list[Listener] = []
+        self._followers: list[Follower] = []
         self._senders = PendingSenders()
         self.sources: list[Conversation] = []
         """Peers that are connected now."""
@@ -182,6 +194,15 @@ class Hub:
         if listener in self._listeners:
             self._listeners.remove(listener)
         self._senders.forget(listener)
+
+    def follow(self, follower: Follower) -> None:
+        """Tell this follower from now on."""
+        self._followers.append(follower)
+
+    def unfollow(self, follower: Follower) -> None:
+        """Tell this follower no more. One that never followed is no error: it may have been cancelled before."""
+        if follower in self._followers:
+            self._followers.remove(follower)
 
     @contextmanager
     def connected(
@@ -314,13 +335,12 @@ class Hub:
             )
         if ingested.dropped:
             log.warning("publications dropped", reasons=dict(ingested.dropped))
-        if not (ingested.accepted or ingested.unread or ingested.is_about_repos or ingested.filled):
+        if not (ingested.branches or ingested.unread or ingested.is_about_repos):
             return
         for topic, own in ingested.own_publications.items() if self.sources else ():
             self.recent.note(topic, ((num, one.encoded) for num, one in reversed(own.items())))
         sent_by = self._senders.pop(ingested.released | ingested.inits)
         told = [*ingested.accepted.items(), *ingested.also_on.items(), *ingested.unread.items()]
-        branches = frozenset(ingested.branches)
         for sender, sent in sent_by.items():
             for topic, nums in told:
                 count = len(sent.intersection(nums))
@@ -338,7 +358,13 @@ class Hub:
                     num for num in nums if num not in its_own and (not is_sources or num in ingested.released)
                 )
                 if new:
-                    self._tell(listener, partial(listener.commits_accepted, topic, new, branches))
+                    self._tell(listener, partial(listener.commits_accepted, topic, new))
+        branches = frozenset(ingested.branches)
+        for follower in list(self._followers):
+            if ingested.is_about_repos:
+                self._tell(follower, follower.topics_changed)
+            if branches:
+                self._tell(follower, partial(follower.branches_changed, branches))
         if ingested.has_bare or ingested.filled:
             self.absences.ring()
         self.changes.ring()
@@ -346,8 +372,9 @@ class Hub:
     def topics_changed(self) -> None:
         """Tell everyone that what is followed has changed."""
         self.windows.forget_gone()
-        for listener in list(self._listeners):
-            self._tell(listener, listener.topics_changed)
+        everyone: list[Listener | Follower] = [*self._listeners, *self._followers]
+        for one in everyone:
+            self._tell(one, one.topics_changed)
         self.changes.ring()
 
     def relay_forgot(self) -> None:
@@ -362,7 +389,7 @@ class Hub:
         for changed in list(self._when_kept_changed):
             changed(frozenset(), kept)
 
-    def _tell(self, listener: Listener, tell: Callable[[], None]) -> None:
+    def _tell(self, listener: Listener | Follower, tell: Callable[[], None]) -> None:
         """Tell one listener. What goes wrong with it is its own: the others are told, and who announced goes on."""
         try:
             tell()

@@ -26,7 +26,7 @@ from storage.engine.queries import sum_of
 from storage.schema.schema import blocks, commits, erasures
 
 _MISSING = (
-    select(commits.c.num, commits.c.commit_id, commits.c.block_nums)
+    select(commits.c.num, commits.c.commit_id, commits.c.block_nums, commits.c.branch_num)
     .join(erasures, erasures.c.commit_num == commits.c.num)
     .where(erasures.c.is_missing, commits.c.id_key.in_(bindparam("keys", expanding=True)))
 )
@@ -186,23 +186,24 @@ def is_any_body_missing(connection: Connection) -> bool:
 
 def fill_bodies(
     database: Database, connection: Connection, bodies: Mapping[CommitId, Block]
-) -> set[CommitId]:
-    """Store the bodies, each one block, of those of these commits that miss theirs; return these."""
-    found: dict[CommitId, tuple[int, PackedNums]] = {}
+) -> dict[CommitId, int]:
+    """Store the bodies, each one block, of those of these commits that miss theirs; return these with their branches."""
+    found: dict[CommitId, tuple[int, PackedNums, int]] = {}
     for part in chunks([id_key(raw) for raw in bodies]):
         rows = connection.execute(_MISSING, {"keys": part})
-        found.update((commit_id, (num, own)) for num, commit_id, own in rows if commit_id in bodies)
+        found.update((commit_id, (num, *rest)) for num, commit_id, *rest in rows if commit_id in bodies)
     block_nums = put_commit_blocks(database, connection, [bodies[commit_id] for commit_id in found])
-    for commit_id, (num, own) in found.items():
+    for commit_id, (num, own, _) in found.items():
         block = bodies[commit_id]
         whole = own + pack_nums([block_nums[block.block_id]])
         size = commits.c.size + len(block.encoded)
         connection.execute(update(commits).where(commits.c.num == num).values(block_nums=whole, size=size))
         connection.execute(delete(erasures).where(erasures.c.commit_num == num))
-    queue_for_index(connection, [num for num, _ in found.values()])
-    drop_kept_texts(connection, [num for num, _ in found.values()])
-    mark_stale_of(connection, [num for num, _ in found.values()])
-    return set(found)
+    nums = [num for num, _, _ in found.values()]
+    queue_for_index(connection, nums)
+    drop_kept_texts(connection, nums)
+    mark_stale_of(connection, nums)
+    return {commit_id: branch_num for commit_id, (_, _, branch_num) in found.items()}
 
 
 def find_topics_missing_bodies(connection: Connection) -> dict[int, int]:

@@ -4,7 +4,6 @@ What is right is decided by what the generator knows: who wrote which words, and
 had accepted then. Views are noted at each change of a root branch.
 """
 
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -65,9 +64,7 @@ class _Watch:
     def __init__(self, person: Person, views: list[View]) -> None:
         self._person, self._views = person, views
 
-    def commits_accepted(
-        self, topic: TopicKey, nums: tuple[int, ...], branches: AbstractSet[int] = frozenset()
-    ) -> None:
+    def commits_accepted(self, topic: TopicKey, nums: tuple[int, ...]) -> None:
         """The hub's word."""
         self.topics_changed()
 

@@ -4,11 +4,16 @@ from base64 import b64decode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
 from trio.testing import MockClock
 
+from node.api.event_streams import EventSource
+from node.api.live_json import LiveJson
+from node.api.live_texts import LiveTexts
+from node.api.targets import Targets
 from node.api.value_documents import edit_dict, edit_set, show_dict, show_set
 from node.content import document_queries as queries_module
 from node.content import texts as texts_module
@@ -85,6 +90,23 @@ def _documents(node: Node) -> Documents:
 
 def _json(node: Node) -> JsonDocuments:
     return JsonDocuments(_documents(node))
+
+
+def _live(node: Node) -> LiveJson:
+    documents = _documents(node)
+    queries = DocumentQueries(documents, DocumentIndexes(node.hub, documents, node.branch))
+    targets = Targets(node.replica, node.author.user)
+    return LiveJson(node.hub, JsonDocuments(documents), queries, BranchQueries(documents, queries), targets)
+
+
+async def _next_of(source: EventSource) -> Any:  # noqa: ANN401  # data of one event, as its kind has it
+    source.start()
+    return await _next(source)
+
+
+async def _next(source: EventSource) -> Any:  # noqa: ANN401  # as above
+    [event] = await source.next()
+    return event.data
 
 
 def _texts(node: Node) -> Texts:
@@ -272,3 +294,53 @@ async def test_each_way_to_see_a_post_opens_it(nodes: list[Node], way: str) -> N
         assert _commits(carol, "post") == []
     with carol.replica.database.read() as connection:
         assert count_erased(connection, carol.branch("design").num) > 0
+
+
+async def test_a_followed_document_and_query_open_what_is_written_later(nodes: list[Node]) -> None:
+    alice, carol = nodes
+    async with _online(carol, alice):
+        one = _live(carol).follow("design", "card 1", "")
+        query = _live(carol).follow_query("design", "", "", "", 9, "")
+        assert (await _next_of(one))["value"] == {"n": 1}
+        assert len((await _next_of(query))["documents"]) == 3
+        await _json(alice).edit("design", "card 1", [JsonChange("put", ["n"], value=9)], preview=False)
+        assert (await _next(one))["value"] == {"n": 9}
+        changes = await _next(query)
+        assert [found["value"] for found in changes["changed"]] == [{"n": 9}]
+        assert changes["removed"] == []
+
+
+async def test_streams_of_documents_go_on_with_contents_that_come_later(nodes: list[Node]) -> None:
+    alice, carol = nodes
+    with fail_after(60):
+        async with connected(carol, alice):
+            await trio.sleep(5)  # topics are compared
+            one = _live(carol).follow("design", "card 1", "")
+            late = _live(carol).follow("design", "card 1", "what it was told")
+            query = _live(carol).follow_query("design", "", "", "", 9, "")
+            texts = LiveTexts(carol.hub, _texts(carol), carol.branch)
+            text, known = texts.follow("design", "", ""), texts.follow("design", "AA==", "")
+            with pytest.raises(ServiceError):
+                await _next_of(one)
+            assert (await _next_of(query))["documents"] == [], "nothing comes"
+            with pytest.raises(ServiceError):
+                await _next_of(text)
+            got: list[str] = []
+
+            async def wait(source: EventSource) -> None:
+                names = ["presence"]  # of a text, and tells of no contents
+                while names == ["presence"]:
+                    names = [event.name for event in await source.next()]
+                got.extend(names)
+
+            late.start()
+            known.start()
+            async with trio.open_nursery() as fetching:
+                async with trio.open_nursery() as waiting:
+                    for source in (late, query, known):
+                        waiting.start_soon(wait, source)
+                    await trio.sleep(20)
+                    assert got == [], "who was told before is not ended"
+                    fetching.start_soon(BodyFetcher(carol.hub).run)
+                fetching.cancel_scope.cancel()
+            assert sorted(got) == ["changes", "document", "update"]

@@ -425,7 +425,7 @@ class _Ear(Conversation):
         self.told: list[int] = []
         self.released = 0
 
-    def commits_accepted(self, _topic: TopicKey, nums: tuple[int, ...], _branches: object = ()) -> None:
+    def commits_accepted(self, _topic: TopicKey, nums: tuple[int, ...]) -> None:
         self.told += nums
 
     def commits_released(self, _topic: TopicKey, count: int) -> None:

@@ -1,7 +1,6 @@
 """Upkeep by a node of its repos when a root branch has grown."""
 
 from collections.abc import Callable, Iterator
-from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -98,9 +97,7 @@ class _Listener:
     def __init__(self) -> None:
         self.changes = 0
 
-    def commits_accepted(
-        self, topic: TopicKey, nums: tuple[int, ...], branches: AbstractSet[int] = frozenset()
-    ) -> None:
+    def commits_accepted(self, topic: TopicKey, nums: tuple[int, ...]) -> None:
         """Do nothing."""
 
     def topics_changed(self) -> None:

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -60,11 +59,8 @@ class _Told:
         self.changes = 0
         self.missed_count = 0
 
-    def commits_accepted(
-        self, topic: TopicKey, nums: tuple[int, ...], branches: AbstractSet[int] = frozenset()
-    ) -> None:
+    def commits_accepted(self, topic: TopicKey, nums: tuple[int, ...]) -> None:
         assert nums
-        assert branches
         self.topics.append(topic)
         if self._fails:
             raise RuntimeError("a defect")
