@@ -54,7 +54,8 @@ def whole_lineage(
 ) -> list[tuple[Branch, tuple[CommitId, ...]]]:
     """List a branch and what it continues, where all of it is here. Raises ServiceError `incomplete`.
 
-    A fork may be here before the commits that it continues: they are no causes of its own.
+    A fork may be here before the commits that it continues: they are no causes of its own. A branch may be known before its
+    first commit, which says whether it is a fork.
     """
     parts = lineage(replica, connection, branch)
     if not _are_whole(connection, parts):
@@ -67,14 +68,15 @@ def whole_lineage(
 
 
 def is_whole(replica: Replica | Tables, connection: Connection, branch: Branch) -> bool:
-    """Return True if all that a branch continues is here."""
+    """Return True if a branch's first commit and all that it continues is here."""
     return _are_whole(connection, lineage(replica, connection, branch))
 
 
 def _are_whole(connection: Connection, parts: Sequence[tuple[Branch, tuple[CommitId, ...]]]) -> bool:
     for part, commits in parts:
-        rows = load_rows(connection, commits)
-        if any(raw not in rows or rows[raw].branch_num != part.num for raw in commits):
+        needed = (part.facts.root_id, *commits)
+        rows = load_rows(connection, needed)
+        if any(raw not in rows or rows[raw].branch_num != part.num for raw in needed):
             return False
     return True
 

@@ -28,6 +28,7 @@ from storage.commits.commits import load_timeline
 from storage.commits.void_marks import load_judged, mark_void
 from storage.engine.id_keys import BLOCK_NUM_SIZE
 from storage.schema.schema import commits
+from tests.support.builders import give, publications_of
 from tests.support.editors import Editor, client_id, client_of, editor_of, shown_by
 from tests.support.ids import as_commit_id
 from tests.support.looking import look_here
@@ -482,6 +483,22 @@ async def test_a_fork_continues_the_text_and_is_merged_back(nodes: list[Node]) -
         assert await _shown(alice) == "rafted"
         await merging.fork("draft", "further", "")
         assert await _shown(alice, "further") == "rafted"
+
+
+async def test_a_text_that_is_read_before_its_branch_has_come_is_read_anew_once_that_is_a_fork(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, bob, _ = nodes
+    with fail_after(30):
+        await share(alice, bob)
+        await texts_of(alice).push("main", editor_of(alice).write(0, "text"))
+        await Merging(alice.hub, alice.author, alice.branch).fork("main", "draft", "")
+        give(bob.replica, publications_of(alice.replica, alice.branch("root")))
+        texts = texts_of(bob)
+        assert (await texts.pull("draft", "t"))["text"] == "", "its first commit is not here"
+        for name in ("draft", "main"):
+            bob.hub.announce(give(bob.replica, publications_of(alice.replica, alice.branch(name))))
+        assert (await texts.pull("draft", "t"))["text"] == "text"
 
 
 @pytest.mark.extended
