@@ -373,7 +373,12 @@ def _go_on(offers: list[list[AcceptedOffer]], cursor: str) -> tuple[list[list[Ac
 
 
 def _join(text: str, answers: str) -> str:
-    """Return what a comment says, with the one that it answers. Raises ServiceError `bad_request`."""
+    """Return what a comment says, with the one that it answers. Raises ServiceError `bad_request`.
+
+    Without words it would be offered with an empty note, which asks for trust.
+    """
+    if not text.strip():
+        raise ServiceError("bad_request", "the text is empty", "say what to write, in quotes")
     if len(text) > COMMENT_SIZE_MAX:
         raise ServiceError(
             "too_large",

@@ -111,6 +111,17 @@ async def _offers(node: Node, status: str = "", limit: int = 100) -> list[OfferV
     return (await _inbox(node).list_offers("repo", limit, status))["offers"]
 
 
+@pytest.mark.parametrize("text", ["", " \n\t "])
+async def test_a_comment_without_words_is_not_offered(nodes: list[Node], text: str) -> None:
+    """Its offer would have an empty note, which asks for trust."""
+    alice = nodes[0]
+    alice.create_repo("repo")
+    with pytest.raises(ServiceError, match="the text is empty"):
+        await _comments_of(alice).write("repo:main", text)
+    assert not await _offers(alice)
+    assert [repo.name for repo in alice.replica.repos.values()] == ["repo"]
+
+
 @pytest.mark.slow
 async def test_a_comment_is_read_before_it_is_accepted_and_shown_as_it_was_read(
     nodes: list[Node], autojump_clock: MockClock
