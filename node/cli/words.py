@@ -92,7 +92,7 @@ REPO_FORKED: Final = Says(
     _forked, ("log {name}:main", "read it"), ("inbox offer BRANCH TARGET", "offer what you write back")
 )
 REPO_FORGOTTEN: Final = Says(
-    "Deleted {repo_given} from this computer. What others have stays with them, and you stay a member.",
+    "Deleted {repo_given} from this computer. What others have stays with them, and a member stays one.",
     ("gc", "free the space, once the daemon is stopped"),
 )
 REPO_RENEWED: Final = Says("Renewed {repo_given}: earlier links open its past, and nothing new.")
@@ -245,7 +245,7 @@ _ROLES: Final = {
 def _peer_added(values: _Values) -> str:
     name = values["name"] or id_text_shown(values["peer"])
     state = "connected" if values["state"] == "connected" else "not connected yet"
-    return f"Added {name} at {values['address']}: {state}.{_ROLES[values['role']]}"
+    return f"Added {name} at {values['address_given']}: {state}.{_ROLES[values['role']]}"
 
 
 PEER_ADDED: Final = Says(_peer_added, ("peer list", "see whether it answers"))

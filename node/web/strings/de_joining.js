@@ -37,7 +37,7 @@ export const ofJoining = {
   leaveQuestion: (name) => `${name} verlassen? Nur eine neue Einladung bringt dich zurück.`,
   left: (name) => `Du hast ${name} verlassen.`,
   forgetTitle: "Von diesem Computer löschen",
-  forgetAbout: "Alle Beiträge und Dateien verlassen diesen Computer. Andere Mitglieder behalten ihre, und du bleibst Mitglied.",
+  forgetAbout: "Alle Beiträge und Dateien verlassen diesen Computer. Andere Mitglieder behalten ihre, und wer Mitglied ist, bleibt es.",
   forget: "Löschen",
   forgetQuestion: (name) => `${name} von diesem Computer löschen?`,
   lastCopyQuestion: (why) => `${why} Trotzdem alles löschen? Dann hat es vielleicht niemand mehr.`,

@@ -37,7 +37,7 @@ export const ofJoining = {
   leaveQuestion: (name) => `Leave ${name}? Only a new invitation brings you back.`,
   left: (name) => `You left ${name}.`,
   forgetTitle: "Delete from this computer",
-  forgetAbout: "All its posts and files leave this computer. Other members keep theirs, and you stay a member.",
+  forgetAbout: "All its posts and files leave this computer. Other members keep theirs, and who is a member stays one.",
   forget: "Delete",
   forgetQuestion: (name) => `Delete ${name} from this computer?`,
   lastCopyQuestion: (why) => `${why} Delete it all the same? Then nobody may have it any more.`,
