@@ -1,5 +1,6 @@
 """Errors for users whose writes the rules refuse, with what to do next and who may do it instead."""
 
+import re
 from typing import Final
 
 from node.ingest.people import People
@@ -27,6 +28,8 @@ _NEXT_STEPS: Final = {
     "needs_quorum": "`ravel quorum propose-removal` and `ravel branch checkpoint` ask the signers",
 }
 _ID_SHOWN_LENGTH: Final = 12
+_RULE: Final = re.compile(r"([A-Z]\d+): (.+)", re.DOTALL)
+"""Detail of a verdict: the rule's code, and what it says."""
 
 
 class RefusedByRules(ServiceError):
@@ -45,7 +48,8 @@ def refuse(
         return _name_seniors(people, repo_id, verdict.code, verdict.seniors)
     next_step = _NEXT_STEPS.get(verdict.code, "").format(user=id_text(user))
     shown = _CODES.get(verdict.code, "not_permitted")
-    return RefusedByRules(shown, f"the rules refuse it: {verdict.detail}", next_step, verdict.code)
+    detail = _RULE.sub(r"\2 (rule \1)", verdict.detail)  # people read what it says first
+    return RefusedByRules(shown, f"the rules refuse it: {detail}", next_step, verdict.code)
 
 
 def _name_seniors(people: People, repo_id: RepoId, code: str, seniors: Seniors) -> RefusedByRules:

@@ -79,6 +79,12 @@ class Members(RepoActions):
         )
         key = await self._hub.run_blocking(find, user, self._hub.replica, target)
         self._check_right(target, held, max(Permission.ADMIN, wanted), f"granting {wanted.name.lower()}")
+        if any(bytes(source.peer) == bytes(key) for source in self._hub.sources):
+            raise ServiceError(
+                "bad_request",
+                "that is the id of a computer, and of no user",
+                "`ravel id` there prints the user's, too",
+            )
         if (held.get(key) or 0) >= wanted:
             raise ServiceError(
                 "already_exists",
@@ -114,6 +120,12 @@ class Members(RepoActions):
         """Stop being a member. The last owner has to force it: nobody could invite or remove any more."""
         target = self._find_repo(repo)
         held = await self._members(target)
+        if self._author.user not in held:
+            raise ServiceError(
+                "already_exists",
+                f"you are no member of {target.name}",
+                "`ravel repo forget` deletes it from this computer",
+            )
         if not force:
             self._check_last_owner([self._author.user], held)
         return await self._remove(target, [self._author.user], None)
