@@ -72,13 +72,12 @@ def order(commits: "GivenFrame", voids: "GivenFrame | None" = None, *, giant_fro
 def table(
     name: str, commits: "GivenFrame", *, with_every_tangle: bool = False, **further: "GivenFrame"
 ) -> Any:  # noqa: ANN401  # callers know which kind they gave
-    """Return the table of this name, of commits as exported or as `order` gives them.
+    """Return a table by its name, computed from commits as exported or as ordered by `order`.
 
-    `further` are the tables of FURTHER that it is counted from. Tables of what each node has (`stores`, `replication`,
-    `edits`, ...) take commits as exported, with the column `node`. Figures of tangles have feeds and groups
-    `with_every_tangle`, at the cost of all branches twice more. Raises KeyError for a name that is none, TypeError for a
-    further table that FURTHER does not name, ValueError where commits are ordered that must be as exported; else as the
-    module says.
+    `further` are tables of FURTHER that it also needs. Tables of what each node has (`stores`, `replication`, `edits`, ...)
+    take commits as exported, with the column `node`. `with_every_tangle` adds feeds and groups to figures of tangles, at
+    twice the cost of all branches. Raises KeyError for an unknown name, TypeError for an unknown further table, ValueError
+    if ordered commits are given in place of exported ones; else as the module says.
     """
     if name not in FIGURES:
         raise KeyError(name)

@@ -78,7 +78,7 @@ class PossibleHolders:
         self._writers: list[int] = []
 
     def start(self, members: int, writers: int) -> None:
-        """Add an epoch, with who has its boxes."""
+        """Add an epoch with the users who have its boxes."""
         self._own.append(members)
         self._writers.append(writers)
 
@@ -210,11 +210,11 @@ class SureHolders:
             self._count_again(user)
 
     def of(self, num: int) -> int:
-        """Return who holds an epoch. Costs O(epochs that open it)."""
+        """Return the users who hold an epoch. Costs O(epochs that open it)."""
         return self._reach.union(self._own, num)
 
     def of_writers(self, num: int) -> int:
-        """Return who holds the writers' secret of an epoch. Costs O(epochs in which it was handed over)."""
+        """Return the users who hold the writers' secret of an epoch. Costs O(epochs in which it was handed over)."""
         found = self._wrote[num]
         for place, boxes in self._boxes[num].items():
             if boxes.writers & ~found:

@@ -304,7 +304,7 @@ class Epochs:
     def _find_latest(
         self, heads: tuple[CommitId, ...], unopened: int, fits: Callable[[CommitId], bool]
     ) -> tuple[CommitId, ...]:
-        """Return the latest commits that fit, of some heads and their past, without these epochs in their past."""
+        """Return the latest commits that fit, of some heads and their past, without `unopened` epochs in their own past."""
         operations, found = self._operations, set[CommitId]()
         ahead, seen = list(heads), set(heads)
         while ahead:

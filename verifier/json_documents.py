@@ -382,7 +382,7 @@ def _shown_by(address: Address, entry: DocumentEntry) -> CommitId | None:
 
 
 def _belongs(address: Address, content: Content) -> bool:
-    """Return True if a value may stand at an address: places at those of places alone."""
+    """Return True if a value may stand at an address: addresses of places take places alone."""
     return isinstance(content, Place) == (address[0] == PLACE)
 
 

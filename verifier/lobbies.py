@@ -15,7 +15,7 @@ from verifier.resolution import Resolution
 
 @dataclass(frozen=True, slots=True)
 class FoundRequest:
-    """User who asks: the first join of that user in canonical order that counts, or counted until the user left."""
+    """A user's request: the user's first join in canonical order that counts, or did until the user left."""
 
     operation: Operation
     admissions: tuple[tuple[UserId, Admission], ...]

@@ -193,10 +193,10 @@ class Membership:
         return known
 
     def now(self) -> Resolution:
-        """Return what counts among all that is here.
+        """Return what counts among all operations here.
 
-        What an operation adds does not depend on how many heads there are: any member may make any number of them. Only
-        removals change what counts of other operations, and each only what rests on it.
+        The effect of an operation does not depend on the number of heads: any member may make any number of them. Only
+        removals change whether other operations count, and each only those that depend on it.
         """
         operations = self.operations
         heads, before = operations.heads(), self._now

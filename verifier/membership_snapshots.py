@@ -35,7 +35,7 @@ _Overruled = dict[CommitId, frozenset[Right]]
 
 
 class _Start(Value, frozen=True):
-    """Statement of an init, as what differs from the init added before it: members come and go in ones."""
+    """Statement of an init, stored as its differences from the init added before it."""
 
     came: tuple[int, ...]
     gone: tuple[int, ...]

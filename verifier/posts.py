@@ -19,7 +19,7 @@ from verifier.membership import Membership
 
 
 class Relation(StrEnum):
-    """Kind of relation to another post; the kind of the tangle in which a post has a place for it."""
+    """Kind of relation to another post. It is also the kind of the tangle in which the post stands for it."""
 
     REPLY = "reply"
     EDIT = "edit"

@@ -21,18 +21,18 @@ def authorise_removal(
     """Judge a removal by its own past (M7, M13, Q4).
 
     Args:
-        operations: All that is here.
-        author: Who removes.
+        operations: All operations here.
+        author: Author of the removal.
         body: The removal.
         before: What counts in the removal's past.
 
     Returns:
-        What quorums ask of it for each of the rights by which it is held, and these; neither of a leave. That of the
-        council is alone.
+        The rights by which the removal is held, and what quorums demand of it for each. Both are empty for a leave. The
+        right of the council stands alone.
 
     Raises:
-        CommitRefused: It takes nothing away, its author may not write, something that it is to take is not junior to
-            a right by which it is held, or too few signers approved.
+        CommitRefused: It takes nothing away, its author may not write, a right that it would take is not junior to a
+            right by which it is held, or too few signers approved.
     """
     target = before.permission(body.user)
     if target is None or (body.keeps or 0) >= target:

@@ -63,12 +63,11 @@ class Tangle:
     def add(
         self, commit_id: CommitId, previous: Iterable[CommitId], *, is_shown: bool = True
     ) -> tuple[CommitId, ...]:
-        """Add a commit that follows `previous` (at least one); return the ids of all that entered by it, in order.
+        """Add a commit that follows `previous` (at least one); return the ids of all commits that entered by it, in order.
 
-        Nothing enters while something it follows is missing, or when it is here already. A commit that is not shown is
-        not part of the tangle and hands on what it follows to those that follow it; nothing, where it lies beside or
-        before the root. What follows nothing of the tangle is not part of it either. Of what a commit follows, only what
-        nothing else among it implies is kept.
+        A commit enters once all that it follows is here, and only once. It is part of the tangle if it follows a part of
+        it. A commit that is not shown is no part: its followers follow what it follows, or nothing if it lies beside or
+        before the root. Of the commits that one follows, those that others among them imply are dropped.
         """
         if commit_id in self._nums or commit_id in self._hidden or commit_id in self._waiting:
             return ()

@@ -79,7 +79,7 @@ class Places:
     """Lists in which the items of a text stand."""
 
     def __init__(self, base: "Places | None" = None) -> None:
-        """Begin with what `base` has, which stays as it is."""
+        """Begin with the places of `base`, which is not changed."""
         self._base = base
         self._ends: dict[int, int] = {}
         self._starts: dict[int, list[int]] = {}
@@ -98,7 +98,7 @@ class Places:
         return dict(self._ends)
 
     def dump(self) -> PlacesDump:
-        """Return what is here, for `restore_places`. Only of places without a base."""
+        """Return the places for `restore_places`. Only for places without a base."""
         clients = {
             client: (end, self._starts[client], self._lists[client]) for client, end in self._ends.items()
         }
@@ -177,7 +177,7 @@ class Places:
 
 
 def restore_places(dump: PlacesDump) -> Places:
-    """Make places of what `Places.dump` gave."""
+    """Make places from a dump of `Places.dump`."""
     places = Places()
     clients, depths = dump
     for client, (end, starts, lists) in clients.items():

@@ -30,7 +30,7 @@ from verifier.rights import Deed
 class Void:
     """Reason why a commit is void: the rule, and the removals that make it so.
 
-    There are none where approvals are missing, and where what its author's rights rest on counts no longer.
+    It has no removals if approvals are missing, or if a credential of its author ceased to count.
     """
 
     rule: str

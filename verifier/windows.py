@@ -78,9 +78,9 @@ class _WindowLookup:
 
 
 def find_witnesses(membership: Membership, own: Collection[UserId]) -> frozenset[UserId]:
-    """Return the users whose `whole` this node believes: present owners and admins, and this user's devices.
+    """Return the users whose `whole` statements this node believes: present owners and admins, and this user's devices.
 
-    Costs O(members). Who has lost a right is none of them, whatever was given back.
+    Costs O(members). A user who ever lost a right is not among them, even if it was given back.
     """
     now = membership.now()
     members = now.members()

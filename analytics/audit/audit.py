@@ -55,7 +55,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """Counts of what was examined, and the findings."""
+    """Findings, and counts of the rows that were examined."""
 
     exports: int
     rows: int

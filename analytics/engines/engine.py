@@ -33,7 +33,7 @@ class Engine(Protocol):
         ...
 
     def write(self, queries: Mapping[str, str]) -> None:
-        """Write tables that do not need one another. From then on a name stands for what was written."""
+        """Write tables that do not depend on one another. After that their names mean the written tables."""
         ...
 
     def rows(self, query: str) -> list[dict[str, Any]]:
@@ -238,12 +238,12 @@ _ALSO_FEEDS_AND_GROUPS: Final = """
 
 
 def places(*, with_every_tangle: bool) -> str:
-    """Return a query for places in tangles in the form of commits: a tangle is ordered as though it were a branch.
+    """Return a query for places in tangles in the form of commits, so that a tangle is ordered as a branch is.
 
-    What follows nothing there is no part of it, as `verifier.tangle` has it; a root is, whatever it states. Places in
-    tangles of epochs and members are those that nodes found, and not what commits of applications call so. Feeds and groups
-    have every commit once more. In a feed a commit follows what stands one place before it, and in a group a commit of the
-    root branch what it acks there.
+    As in `verifier.tangle`, a place that follows nothing of its tangle is no part of it, unless it is the root. Tangles of
+    epochs and members have the places that nodes found, and not those that applications state. Feeds and groups have every
+    commit once more. In a feed a commit follows the one a place before it; in a group a commit of the root branch follows
+    its acks there.
     """
     more, also = (_FEEDS_AND_GROUPS, _ALSO_FEEDS_AND_GROUPS) if with_every_tangle else ("", "")
     return Template(_PLACES).substitute(more=more, also=also)

@@ -253,8 +253,7 @@ def place_commits(
     commits_max: int | None = None,
     folder: Path | None = None,
 ) -> OrderedBranches:
-    """Return all commits with what `order_branches` says of them, and what else is compared and counted: all but ids and
-    acks.
+    """Return all commits without ids and acks, with the answers of `order_branches` and the columns to compare and count.
 
     The rank that the export states is `exported_rank`. Raises LargeBranchRefused, OSError.
     """

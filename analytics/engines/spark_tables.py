@@ -102,7 +102,7 @@ class TableWriter:
         return fetch(self._open(tables), query)
 
     def close(self) -> None:
-        """Let go of what was kept, and of the database that queries were answered from."""
+        """Release cached tables, and the database that answers queries."""
         for frame in self._kept:
             frame.unpersist()
         if self._database is not None:
@@ -169,9 +169,9 @@ def _write_there(table: DataFrame, folder: Path) -> None:
 def collect_together(
     spark: SparkSession, tables: Mapping[str, DataFrame], *, tasks: int = _TASKS
 ) -> dict[str, pa.Table]:
-    """Return the rows of several small tables, by one job of so many tasks.
+    """Return the rows of several small tables by one job of this many tasks.
 
-    They are collected as one table, which has as many columns of each type as any of them.
+    They are collected as one table, with as many columns of each type as any of them has.
     """
     prefix = f"{_TOGETHER}{next(_collections)}_"
     kinds: dict[str, str] = {}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """Task of each large branch, and the tasks of all others: those from `first_small` on."""
+    """Numbers of tasks: one for each large branch, then from `first_small` on those that share the other branches."""
 
     large: Mapping[bytes, int]
     first_small: int

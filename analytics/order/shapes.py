@@ -36,10 +36,10 @@ def find_shapes(
     is_placed: NDArray[np.bool_],
     elsewhere: Ints | None = None,
 ) -> Shapes:
-    """Return the shapes of commits whose acks are the rows `causes`, of what has a place all in range.
+    """Return the shapes of the commits of one range. `causes` are the rows of their acks.
 
-    `times` are as stated, `shown` where the node shows commits in time. `elsewhere` counts for each commit what else it
-    acks, which has no row.
+    `times` are stated times, `shown` those at which the node shows commits. `elsewhere` counts the acks of each commit that
+    have no row here.
     """
     count = len(times)
     effects = np.repeat(np.arange(count), np.diff(ack_offsets))

@@ -95,7 +95,7 @@ def load_commits(spark: "SparkSession", *exports: Export) -> "DataFrame":
 
 
 def _ids_differ(rows: "DataFrame") -> bool:
-    """Return True if no id stands twice, if hashes can tell: as many different ones as rows prove as many ids."""
+    """Return True if hashes prove that no id stands twice: there are as many different hashes as rows."""
     from pyspark.sql import functions as F
 
     # Rows are counted as they are read, in the same job: what a manifest or a footer states proves nothing of them.

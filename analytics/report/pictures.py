@@ -306,9 +306,9 @@ def _count_axis(axes: Axes) -> None:
 
 
 def _set_margins(figure: Figure) -> None:
-    """Leave room for what stands beside the axes.
+    """Leave room for the labels beside the axes.
 
-    Matplotlib's own layout draws everything once more to find that out, which is half of a picture's time.
+    Matplotlib's own layout draws everything once more to find it, which takes half of a picture's time.
     """
     width, height = figure.get_size_inches()
     longest = 0

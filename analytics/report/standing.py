@@ -240,7 +240,7 @@ def find_standing(
 
 
 def _find_rows(rows: Rows, now: Summary, names: Names) -> StandingRows:
-    """Ask only for what there is: most exports have none of it."""
+    """Query only tables that have rows: most exports have none of these."""
 
     def of(is_any: int, table: str, columns: str, order: str, where: str = "true") -> list[list[Any]]:
         if not is_any:

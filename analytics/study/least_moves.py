@@ -130,7 +130,7 @@ def _compare(changes: Table, lists: Table, pools: Entries, arrived: int, low: in
 
 @compiled
 def _cut(changes: Table, blocks: Table, changed: int, unchanged: int) -> int:
-    """Cut today's order into blocks of what are neighbours in the old order too; gives how many."""
+    """Cut today's order into blocks whose commits are neighbours in the old order too; return their number."""
     count = done = olds = 0
     for new in range(changed + 1):
         until = unchanged if new == changed else changes[_NEW_BEFORE, new]

@@ -42,10 +42,11 @@ class Access:
     async def admit(
         self, endpoint: Endpoint[Any], caller: Caller, arguments: dict[str, Any], *, of_body: bool = False
     ) -> None:
-        """Refuse what a caller may not, and replace names in `arguments` by ids where the caller is for some repos.
+        """Refuse what the caller's scopes do not allow. For a caller limited to some repos, replace names in `arguments` by
+        ids.
 
-        Once for what the path names, before the body is read; once `of_body`, for what that names.
-        Raises ServiceError `insufficient_scope`, `ambiguous`.
+        Called once for the path's names, before the body is read, and once `of_body` for the body's names. Raises
+        ServiceError `insufficient_scope`, `ambiguous`.
         """
         if caller.is_home:
             return

@@ -61,7 +61,7 @@ class EventEndpoints:
         return await answer_json(self._branches.json_documents.show(branch, **query))
 
     async def documents(self, request: Request) -> Response:
-        """Answer with the JSON documents that a query finds, or with what changes of them."""
+        """Answer with the JSON documents that a query finds, or with changes of this result."""
         branch, query = request.path_params["branch"], read_query(request, FOLLOW_JSON_DOCUMENTS.query)
         if _wants_stream(request):
             del query["cursor"]

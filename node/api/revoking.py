@@ -31,7 +31,7 @@ log = structlog.get_logger()
 
 
 class Revoking:
-    """Ends tokens and pairings together with what was made by them."""
+    """Ends tokens and pairings, together with the things that were made with them."""
 
     def __init__(
         self,
@@ -58,10 +58,10 @@ class Revoking:
         arguments: Mapping[str, Any],
         act: Callable[[], Awaitable[Mapping[str, Any]]],
     ) -> Mapping[str, Any]:
-        """Do what makes something that lasts, and write it down with the caller's token: that it is begun, then what it is.
+        """Make something that lasts, and record it with the caller's token: before it is begun, and when it is done.
 
-        Raises ServiceError as `act` does, `too_large` where the token has made as much as may be listed, `unauthorized`
-        where it was revoked meanwhile, and `storage_failed` where that cannot be written, or the deed takes too long.
+        Raises ServiceError as `act` does, `too_large` if the token has made as much as can be listed, `unauthorized` if it
+        was revoked meanwhile, `storage_failed` if the record cannot be written or the act takes too long.
         """
         if caller.is_home or (makes.only_if and not arguments[makes.only_if]):
             return await act()

@@ -57,12 +57,10 @@ class Targets:
         )
 
     def branch(self, text: str, caller: Caller = HOME) -> Branch:
-        """Return a branch by name, id or prefix; REPO:BRANCH where the name alone is not unique. Raises as `repo`.
+        """Return a branch by name, id, prefix, or REPO:BRANCH if the name is not unique. Raises as `repo`.
 
-        `main` is the repo's main branch, whatever that is called.
-
-        By its name alone, a branch of the preferred repo goes first. A branch of a whole repo goes before what is followed
-        by itself: that comes by offers, too.
+        `main` is the repo's main branch, whatever its name. A name alone means a branch of the preferred repo first. A
+        branch of a whole repo goes before one that is followed alone, since such a one may come by an offer.
         """
         repo_text, _, branch_text = text.rpartition(":")
         repo = self.repo_of_branches(repo_text, caller) if repo_text else None
@@ -151,7 +149,7 @@ class Targets:
         return id_text(repo.repo_id)
 
     def name(self, branch: Branch) -> str:
-        """REPO:BRANCH, of ids, which stands for one branch whatever names there are."""
+        """Return REPO:BRANCH made of ids, which names one branch whatever others are called."""
         return f"{self.repo_text(branch)}:{id_text(branch.branch_id)}"
 
     def _repo(self, text: str, is_wanted: Callable[[Repo], bool]) -> Repo:

@@ -315,7 +315,7 @@ class Tokens:
             return good
 
     def _ended(self, tokens: Sequence[Token], is_meant: Callable[[Token], bool]) -> list[Token]:
-        """Tokens, of which the meant ones are revoked from now on. `_write` keeps those that have made what stays."""
+        """Return the tokens with the given ones revoked. `_write` keeps those that made something which stays."""
         now = self.file.now()
         return [
             structs.replace(one, revoked_at=now) if one.revoked_at is None and is_meant(one) else one
@@ -377,7 +377,7 @@ class Tokens:
         return Token(name, digest_of(secret), kind, actions, now, now + seconds, repos, branches)
 
     def _views(self, tokens: Sequence[Token]) -> list[TokenView]:
-        """Describe tokens with what was made by each: up to megabytes, so not in the event loop."""
+        """Describe tokens with what each made. The answer may have megabytes, so it is not made in the event loop."""
         return [self._view(one) for one in tokens]
 
     def _view(self, token: Token) -> TokenView:

@@ -35,9 +35,9 @@ class OwnOpener:
         self._doubts = False  # the last commit that was read was damaged
 
     def open(self, topic: Topic, written: Sequence[WrittenCommit]) -> OpenedBatch:
-        """Open commits that this node made on a topic, in order. Costs O(bytes), and one reading in READ_AGAIN_EACH.
+        """Open commits that this node made on a topic, in order. Costs O(bytes); one in READ_AGAIN_EACH is also parsed.
 
-        Raises ServiceError: `bad_request` where one is no legal commit, `internal` where one is not what was made.
+        Raises ServiceError: `bad_request` if one is no legal commit, `internal` if one differs from what was made.
         """
         with self._lock:
             first = self._seen_count

@@ -45,7 +45,7 @@ _ALL: Final = BATCH_COUNT_MAX * BATCH_SIZE_TARGET
 
 @dataclass(slots=True)
 class _Carried:
-    """Count of what was carried so far."""
+    """Counts of what was written to a bundle so far."""
 
     count: int = 0
     left_out: int = 0

@@ -102,7 +102,7 @@ class RepairReport:
 
 
 class _RolledBack(Exception):
-    """A repair of which nothing is to be kept."""
+    """Raised to roll a repair back."""
 
 
 def repair_store(
@@ -168,7 +168,7 @@ class _Work:
         self.changed: Counter[str] = Counter()
 
     def run(self, found: CheckFindings) -> None:
-        """Put everything right, each thing after what it follows from."""
+        """Repair everything, each thing after those that it is derived from."""
         connection, changed = self._connection, self.changed
         removed = remove_damaged(connection, found.damage)
         changed["blocks"] += removed.count

@@ -273,7 +273,7 @@ class CircuitSwitch(CircuitHandler):
     def rendezvous_asked(self, port: CircuitPort, topic: TopicKey) -> None:
         """Name a node to the others of a topic, and them to it.
 
-        Of strangers of one subnet so many and no more: keys cost nothing, and each node is named so many others.
+        Strangers of one subnet are bounded: keys cost nothing, and each node is named only so many others.
         """
         subnet = self._visitor(port.peer, port.subnet).subnet
         ports = self._meetings.setdefault(topic, {})

@@ -211,7 +211,7 @@ def wrap(text: str, width: int, indent: str = "") -> Iterator[str]:
 
 
 def print_next(commands: Sequence[str | tuple[str, str]]) -> None:
-    """Print commands that people need next, with what each is for where that is given. Programs in a pipe need none."""
+    """Print the next commands, each with its purpose if given. A pipe gets none."""
     if not commands or not is_terminal():
         return
     pairs = [(one[0], in_language(one[1])) if isinstance(one, tuple) else (one, "") for one in commands]

@@ -38,7 +38,7 @@ def time_left(seconds: float, done: int, total: int) -> str:
 
 @contextmanager
 def show_progress(verb: str, unit: str, total: int | None) -> Iterator[ToldProgress]:
-    """Show how far something is: `verb` says what was done ("imported"), `unit` to what ("commit" or "byte")."""
+    """Show the progress of a task. `verb` names what is done ("imported"), `unit` what is counted ("commit" or "byte")."""
     if sys.stderr.isatty():
         from rich import progress as rich
         from rich.console import Console
@@ -47,7 +47,7 @@ def show_progress(verb: str, unit: str, total: int | None) -> Iterator[ToldProgr
         count = rich.DownloadColumn(binary_units=True) if unit == "byte" else rich.MofNCompleteColumn()
 
         class Left(rich.TimeRemainingColumn):
-            """The time left by the daemon's word: the bar knows no rate of what was done before."""
+            """Column of the time left, as the daemon states it: the bar does not know the rate before it began."""
 
             def render(self, task: rich.Task) -> Text:
                 seconds = task.fields.get("seconds")

@@ -134,7 +134,7 @@ def say(text: str) -> None:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask before what cannot be undone. Raises BadParameter where nobody can be asked and the user has not said yes."""
+    """Ask before an act that cannot be undone. Raises BadParameter if nobody can be asked and no option says yes."""
     if yes:
         return
     if not sys.stdin.isatty():
@@ -162,6 +162,6 @@ def note_requests(repos: "Iterable[RepoView]") -> None:
 
 
 def note_faults(faults: Iterable[str]) -> None:
-    """Say last what else would be overlooked: that this node may store nothing, whatever peers hold."""
+    """Say last what could be overlooked: that this node may be unable to store, whatever peers hold."""
     for one in faults:
         say(f"warning: what is written or comes may not be stored here: {one}")

@@ -128,9 +128,9 @@ def attach_files(api: "Client", branch: str, paths: Sequence[Path]) -> list[str]
 def find_files(
     named: Sequence[tuple[str, str]], skipped: Skipped, *, with_hidden: bool = False
 ) -> Iterator[FoundFile]:
-    """Yield the files at these paths and in these folders, in the order of their names. Links in folders are not followed.
+    """Yield the files at these paths and in these folders, by name. Links in folders are not followed.
 
-    Raises ServiceError: `bad_input` for what cannot be read, `bad_request` for what cannot be called so in a branch.
+    Raises ServiceError: `bad_input` for a file that cannot be read, `bad_request` for a name that no branch takes.
     """
     for path, name in named:
         with _readable(path):

@@ -164,7 +164,7 @@ def deps_of(replaced: Iterable[DocumentCommit | DocumentValue], own: int) -> tup
 
 
 def find_depths(tables: Replica | Tables, connection: Connection, branch: Branch) -> dict[int, int]:
-    """Return the first parts of commits' places, by the numbers of the branch (it has the last) and of what it continues."""
+    """Return the first parts of commits' places, by branch number. The branch itself has the last of them."""
     parts = reversed(lineage(tables, connection, branch))
     return {part.num: depth for depth, (part, _) in enumerate(parts)}
 

@@ -104,10 +104,10 @@ class DocumentQueries:
     async def find(
         self, branch: str, prefix: str, where: str, sort: str, cursor: str, limit: int
     ) -> FoundDocuments:
-        """Find documents, up to `limit`, after a cursor. Costs O(what the documents looked at hold), which are bounded.
+        """Find up to `limit` documents after a cursor. Costs O(content of the documents looked at), which is bounded.
 
-        By an index these are those of its part that the query asks for. Raises ServiceError `bad_request`, `too_large`,
-        `busy`.
+        With an index, only the documents in the part that the query names are looked at. Raises ServiceError `bad_request`,
+        `too_large`, `busy`.
         """
         query = parse_query(prefix, where, sort, limit)
         plan = await self.plan(branch, query)

@@ -358,7 +358,7 @@ def _said(num: int, opened: OpenedBody) -> Iterator[tuple[tuple[int, CommitId, s
 def _entries_of(
     tips: Sequence[Tip], values: Mapping[tuple[int, CommitId, str], str | None]
 ) -> dict[str, DocumentEntry]:
-    """Make entries of what stands of one document. What was carried twice shows once, at its first place."""
+    """Make entries from one document's operations. An operation carried twice shows once, at its first place."""
     standing: dict[str, dict[tuple[CommitId, str | None], DocumentValue]] = {}
     for tip in tips:
         key = tip.key.decode()

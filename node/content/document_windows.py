@@ -78,10 +78,10 @@ class ResultWindow:
             del self._places[bisect_left(self._places, place)]
 
     def trim(self, size_max: int) -> bool:
-        """Let go of what is behind those that are wanted and some to spare: the bound is the last that stays.
+        """Forget documents behind the wanted ones and some to spare; the last that stays becomes the bound.
 
-        Let go also of what has over `size_max` bytes with those before it, but never of the first. Return False where that
-        was wanted.
+        Also forget documents that exceed `size_max` bytes together with those before them, but never the first. Return
+        False if such a one was wanted.
         """
         size = 0
         for number, place in enumerate(self._places):

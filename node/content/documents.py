@@ -92,7 +92,7 @@ class NewValue:
 
     @property
     def size(self) -> int:
-        """Bytes in a body with what it replaces, rounded up."""
+        """Size of the operation in a body in bytes, with what it replaces, rounded up."""
         names = _REPLACED_SIZE * len(self.replaces)
         return len(self.key.encode()) + len((self.value or "").encode()) + 16 + names
 

@@ -45,7 +45,7 @@ def lineage(
 
 
 def lineage_nums(replica: Replica | Tables, connection: Connection, branch: Branch) -> list[int]:
-    """List the numbers of the branch and of what it continues."""
+    """List the numbers of the branch and of the branches that it continues."""
     return [part.num for part, _ in lineage(replica, connection, branch)]
 
 

@@ -321,7 +321,7 @@ class MergePlan:
     def _draft(
         self, row: TimelineRow, commit: Commit, body: Body | UnknownBody, encoded: bytes
     ) -> Draft | None:
-        """Draft the carried form of a commit; None for what only its branch needs, and for files that cannot be carried."""
+        """Draft the carried form of a commit; None if only its own branch needs it, or for a file that cannot be carried."""
         if row.body_kind in _NOT_CARRIED:
             return None
         if isinstance(body, ErasedBody):

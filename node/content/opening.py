@@ -22,10 +22,10 @@ async def read_opened(
     kinds: Collection[type[Body]] = (),
     document: str | None = None,
 ) -> T:
-    """Return what `read` returns. Where it raises `incomplete`, it runs once more when absent bodies have come.
+    """Return the result of `read`. If it raises `incomplete`, fetch absent bodies and read once more.
 
-    These are all of the kinds that a branch and what it continues spares, of one document or (None) any; of all kinds
-    where none is named. Costs nothing where `read` succeeds, else O(absent bodies of these branches) and the wait of
+    The bodies are of the kinds that the branch and those that it continues do not keep: of one document, of any (None), or
+    of all kinds if none is named. Costs nothing if `read` succeeds, else O(absent bodies of these branches) and the wait of
     `fetch_opened`. Raises as `read` does.
     """
     try:

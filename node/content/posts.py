@@ -100,7 +100,7 @@ class Posts:
         }
 
     def resolve(self, branch: str) -> str:
-        """Return the ids that stand for a branch whatever it is called later. Raises ServiceError where there is none."""
+        """Return the ids of a branch, which stay when it is renamed. Raises ServiceError if there is no such branch."""
         facts = self._find_branch(branch).facts
         return f"{id_text(facts.repo_id)}:{id_text(facts.branch_id)}"
 

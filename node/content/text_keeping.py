@@ -127,7 +127,7 @@ def _block(words: ClientWords, first: int, last: int) -> _Block:
 
 
 def restore(summary: bytes, blocks: Iterable[TextBlock]) -> TextWords | None:
-    """Make a text of what was kept of it; None where that is not whole."""
+    """Make a text from its stored form; None if that is incomplete."""
     try:
         said = msgspec.msgpack.decode(summary, type=_Summary)
         if said.format != _FORMAT:

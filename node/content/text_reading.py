@@ -96,9 +96,9 @@ class _Proof(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReadText:
-    """The updates of a text, and where the store has each of them, by commit: in its own row, or in a snapshot.
+    """The updates of a text and, by commit, where the store has each: in its own row or in a snapshot.
 
-    `size` and `weight` are what they come to, `given_up` the names that say nothing any more.
+    `size` and `weight` are their sums. `given_up` has the commits whose updates are no longer kept.
     """
 
     edits: tuple[TextEdit, ...]

@@ -473,9 +473,9 @@ class TextIndex:
 
 @dataclass(frozen=True, slots=True)
 class TextVersion:
-    """A text as it stood when `words`, which may have grown since, had shown `count` updates.
+    """Version of a text: `words`, which may have grown since, after `count` updates.
 
-    `token` is that of the store then (`storage.commits.kept_texts`).
+    `token` is the store's token of that version (`storage.commits.kept_texts`).
     """
 
     words: TextWords

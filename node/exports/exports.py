@@ -104,7 +104,7 @@ class Exports:
             return summary
 
     async def run(self) -> None:
-        """Export on schedule, until cancelled; does nothing where none is set."""
+        """Export on schedule until cancelled. Does nothing without a schedule."""
         interval = self._config.interval * 60.0
         if not interval:
             return

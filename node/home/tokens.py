@@ -184,7 +184,7 @@ def size_of_made(made: Sequence[Made]) -> int:
 
 
 def mark_of(text: str) -> str:
-    """Return a short hash of what tells a thing from a later one of its name."""
+    """Return a short hash that tells a thing from a later one of the same name."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

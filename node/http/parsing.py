@@ -104,7 +104,7 @@ class RequestParser:
         raise self._fault
 
     def feed(self, piece: bytes | memoryview) -> None:
-        """Parse what came next, or nothing at the end. Its faults are told in their turn."""
+        """Parse the next bytes; empty bytes are the end. Faults are reported in their turn."""
         if self._fault is not None or not piece:
             return
         rest, self._unsettled_size = memoryview(piece), self._unsettled_size + len(piece)

@@ -178,7 +178,7 @@ class GitHistory:
 
 
 def read_commits(stream: IO[bytes]) -> Iterator[tuple[str, bytes]]:
-    """Read ids and contents from what `git cat-file --batch` writes. Raises ServiceError `bad_input`."""
+    """Parse ids and contents from the output of `git cat-file --batch`. Raises ServiceError `bad_input`."""
     while line := stream.readline(_LINE_SIZE_MAX):
         commit, kind, size = (*line.decode("ascii", "replace").split(), "", "", "")[:3]
         if kind != "commit" or re.fullmatch("[0-9]{1,12}", size) is None:
@@ -212,7 +212,7 @@ class _LastBytes:
 
 
 def _split_person(line: bytes) -> tuple[bytes, int | None]:
-    """Return NAME <ADDRESS>, and unix seconds: None for what old tools wrote instead of a date."""
+    """Split a line into NAME <ADDRESS> and unix seconds; None if old tools wrote something else as the date."""
     name, _, rest = line.partition(b"<")
     address, _, _ = rest.partition(b">")
     found = re.match(rb" *(-?[0-9]{1,13})(?: |$)", line[line.rfind(b">") + 1 :])

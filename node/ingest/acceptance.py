@@ -67,12 +67,12 @@ def accept_batch(
     share: Share | None = None,
     in_slices: bool = False,
 ) -> IngestResult:
-    """Judge and store a batch in one transaction; durable when it returns. Raises StorageError, and then nothing changed.
+    """Judge and store a batch in one transaction. It is durable on return. Raises StorageError, and then nothing changed.
 
-    What has to wait or is rejected, and of which the topic's signature was not checked yet, is kept by a second one, if that
-    signature holds. What waited is released in further ones; `in_slices` leaves these to the caller (`release_more`). Where
-    one of these fails, that is logged, and not raised. Once the slice that `share` grants is over, what was not judged is
-    left to another transaction (`IngestResult.left`).
+    A second transaction keeps pending and rejected commits whose topic signature was not checked yet, if that signature
+    holds. Further ones release pending commits; `in_slices` leaves these to the caller (`release_more`). A failure of these
+    is logged and not raised. Commits that were not judged within the slice of `share` are left to another call
+    (`IngestResult.left`).
     """
     restored = restore_damaged(replica, topic, batch, now_ms)
     share = share or Share()

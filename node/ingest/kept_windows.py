@@ -251,7 +251,7 @@ def _find_false(vouched: Vouched | None, rejected: Container[CommitId]) -> froze
 
 
 def _named_by(one: KeptCommit) -> list[CommitId]:
-    """Return a commit, what it acks, and what its place names."""
+    """Return the ids of a commit, its acks, and the commits that its places name."""
     commit = one.opened.signed.commit
     place = commit.place(GROUP)
     return [commit.commit_id, *commit.acks, *(() if place is None else place.previous)]

@@ -127,11 +127,11 @@ def read_batch(
 
 
 def gather_claims(batch: ReadBatch) -> list[Claim]:
-    """List the signatures to check: each readable candidate claims its author's, and the others their topic's. None of those
-    that were checked.
+    """List the signatures to check: the author's of each readable candidate, and the topic's of the others.
 
-    A holder of the topic's key makes the topic's signature itself when it sends on what it accepted, and believes that by
-    its author's: it checks the topic's of what it keeps without accepting it (`prove_topics`). The others check each.
+    Claims that were checked before are left out. A node with the topic's key makes the topic's signature anew when it sends
+    an accepted publication on, so the author's suffices there. The topic's signature of those that it keeps unaccepted is
+    checked later (`prove_topics`). Nodes without the key check each topic signature.
     """
     claims: list[Claim] = []
     for candidate in batch.candidates:

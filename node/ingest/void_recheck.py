@@ -110,10 +110,10 @@ class VoidRecheck:
     def _find_renamed(
         self, branch: Branch, author: UserId, end: FeedEnd, new: Sequence[Judged]
     ) -> Iterable[Judged]:
-        """Find commits of a feed that a removal names by its end, or no longer, since new ones are here.
+        """Find commits of a feed that a removal's end names now and did not before new commits came, or the reverse.
 
-        Costs O(1) where no new one is on the way back from the end, and else O(what it leads to): each commit once. An end
-        that comes and leads to the beginning of a feed without forks names what was named without it.
+        Costs O(1) if no new commit is on the way back from the end, else O(what it leads to): each commit once. An end that
+        arrives and leads to the beginning of a feed without forks names the same commits as before.
         """
         if end.branch != branch.branch_id:
             return ()

@@ -259,7 +259,7 @@ class DeviceKeeper:
 
 
 def last_end(membership: Membership, person: UserId, device: UserId) -> int:
-    """Return the time up to which one of the two took back what both said; -1 if neither did. Hold `membership_lock`."""
+    """Return until when one of the two took back what both stated; -1 if neither did. Hold `membership_lock`."""
     ends = [
         one.body.until
         for one in membership.device_statements

@@ -313,7 +313,7 @@ class Joiner:
         self._prekeys.keep_up(repo, kept.ingested)
 
     async def _keep_devices(self) -> bool:
-        """Hand on what this user has to its devices, or take up what was handed on to it; whether that went well."""
+        """Hand this user's repos on to its devices, and take up those handed on to it; return True if nothing failed."""
         run = self._hub.run_blocking
         try:
             for repo, epoch in await run(self._devices.find_unfollowed):

@@ -131,7 +131,7 @@ class Members(RepoActions):
         return await self._remove(target, [self._author.user], None)
 
     async def invitations(self, repo: str) -> InvitationList:
-        """Invitations that can still be used or were: by whom, for what, until when, and who came by them."""
+        """List invitations that were used or still can be, with author, right, expiry, and the users who joined by them."""
         target = self._find_repo(repo)
         return {"invitations": await self._hub.run_blocking(self._invitations, target)}
 
@@ -237,7 +237,7 @@ class Members(RepoActions):
         )
 
     def _revocations(self, repo: Repo, user: UserId) -> list[Revoke]:
-        """Plan to revoke the invitations by which the user came, and those that the user made."""
+        """Plan to revoke the invitations that the user joined by, and those that the user made."""
         replica = self._hub.replica
         with replica.membership_lock:
             membership = replica.membership(repo.repo_id)

@@ -43,7 +43,7 @@ STATED_COMMENTS: Final = ".comments"
 
 @dataclass(frozen=True, slots=True)
 class AcceptedOffer:
-    """Offer that an admin accepted, or of which a writer of the branch says so."""
+    """Offer that an admin accepted, as the root branch or a writer of the branch states."""
 
     offer_id: CommitId
     author: UserId

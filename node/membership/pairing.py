@@ -113,9 +113,9 @@ class Pairing:
         return {"given": given}
 
     async def remove(self, device: str) -> RemovedDevice:
-        """Exclude a device wherever this user may, and take back the statement; of oneself, the latter alone.
+        """Exclude a device from all repos where this user may, and withdraw the statement. Of oneself, only withdraw it.
 
-        Tells of each repo what was done, and what somebody else has to do.
+        Returns for each repo what was done, and what an admin has to do.
         """
         home = await self._hub.run_blocking(self._home)
         if home is None:
@@ -287,7 +287,7 @@ class Pairing:
         return found
 
     def _lacking(self, home: DevicesHome) -> list[tuple[UserId, Repo, LackingRepo]]:
-        """List what the other devices lack, or are not shown as one person in; with what an admin has to do."""
+        """List repos that other devices lack, or show as another person's, and what an admin has to do."""
         found: list[tuple[UserId, Repo, LackingRepo]] = []
         for device in self._others(home):
             for repo, view in self._stand(home, device):

@@ -350,7 +350,7 @@ class Sharing:
         return repo
 
     def permission(self, repo: Repo) -> Permission | None:
-        """Return the permission of this node's user as a member; None for who is none. Reads the store."""
+        """Return the permission of this node's user; None if the user is no member. Reads the store."""
         return self._hub.replica.permission(repo, self._author.user)
 
     async def _until(self, has_arrived: Callable[[], bool], has_posts: Callable[[], bool] = _nothing) -> None:

@@ -237,7 +237,7 @@ class Standings:
         return changed
 
     def look(self) -> None:
-        """Look at what has changed of connections and repos. In trio's thread."""
+        """Read the changes of connections and repos. In trio's thread."""
         self._tick, touched, _ = self._hub.replica.shown.repos_since(self._tick)
         tables = self._hub.replica.tables
         # A number may be given again, to another repo.
@@ -267,7 +267,7 @@ class Standings:
         self._looked_ms = self._hub.clock_ms()
 
     def _look_at(self, connection: Connection, state: PeerState, touched: Sequence[int]) -> set[int]:
-        """Look at what has changed of one connection, or at all of a new one; repos that it links otherwise now."""
+        """Read the changes of one connection, or all of a new one; return the repos whose links changed."""
         tables, changed = self._hub.replica.tables, connection.take_changed()
         seen = self._seen.get(connection)
         if seen is None:
@@ -362,10 +362,10 @@ class Standings:
             return not has_newer(connection, branches, outlook.last.upto)
 
     def count_unheld(self, user: UserId, outlooks: Mapping[int, Outlook]) -> dict[int, Unheld]:
-        """Count by repo what a user wrote and no other node is known to have. Reads the store.
+        """Count by repo the commits of a user that no other node is known to have. Reads the store.
 
-        What was written since a peer last held all is counted, but for what a peer was seen to hold of one topic since the
-        start; of each branch UNHELD_COUNTED_MAX at most. One look for all repos, and one for each branch that has such
+        Counts commits since a peer last held all, without those that a peer was seen to hold of one topic since the start;
+        at most UNHELD_COUNTED_MAX of each branch. Costs one query for all repos, and one for each branch that has such
         commits or files.
         """
         found: dict[int, int | None] = dict.fromkeys(outlooks, 0)
@@ -428,9 +428,9 @@ def _link(
     waiting: int,
     unix_seconds: int,
 ) -> Link:
-    """Link a repo to a peer, with which so many of its topics are to be compared yet.
+    """Link a repo to a peer; `waiting` of its topics are still to be compared.
 
-    Level is who follows all topics that are written on now: the excluded hold earlier epochs.
+    A peer is level if it follows all topics that are written on now: excluded users hold earlier epochs.
     """
     assert state.connection is not None, "the caller looked"
     written = tables.writing_topics(repo_num)

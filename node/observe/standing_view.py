@@ -118,7 +118,7 @@ NO_OUTLOOK: Final = Outlook((), 0, {}, None)
 
 @dataclass(frozen=True, slots=True)
 class Unheld:
-    """Counts of what this user wrote and no other node is known to have. None: nothing is known of it."""
+    """Counts of this user's commits and files that no other node is known to have; None if unknown."""
 
     commits: int | None = 0
     files: int = 0

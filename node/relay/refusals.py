@@ -17,7 +17,7 @@ OTHER: Final = "other"
 
 
 class Refusal(NamedTuple):
-    """Kind of refusal: what (of REFUSED), to whom (`storage.relay.quotas.VISITOR_KINDS`), and the reason's code."""
+    """Kind of refusal: one of REFUSED, the kind of visitor (`storage.relay.quotas.VISITOR_KINDS`), and the reason's code."""
 
     what: str
     kind: str

@@ -39,7 +39,7 @@ def _skeleton(text: str) -> str:
 
 @cache
 def _load_table() -> Mapping[str, str]:
-    """Map each character that resembles others to what stands for all of them: a longer text if there is one."""
+    """Map each character that looks like others to a text that stands for all of them."""
     raw = files("confusable_homoglyphs").joinpath("confusables.json").read_text(encoding="utf-8")
     parents: dict[str, str] = {}
 

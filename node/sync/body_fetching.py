@@ -346,7 +346,7 @@ class BodyFetcher:
     # --- in threads ---
 
     def _find_lacking(self) -> dict[_Topic, int]:
-        """Topics of which bodies are missing, each with the number of the newest commit of which one may be."""
+        """Map topics with absent bodies to the number of the newest commit that may have one."""
         hub = self._hub
         with hub.replica.database.read() as connection:
             missing = find_topics_missing_bodies(connection)

@@ -65,7 +65,7 @@ class CircuitHandler:
         """Accept or refuse a circuit that the peer asks for."""
 
     def credited(self, port: "CircuitPort", number: int, count: int) -> None:
-        """Send so many bytes more."""
+        """Send this many bytes more."""
 
     def received(self, port: "CircuitPort", number: int, data: bytes) -> None:
         """Take bytes that came."""

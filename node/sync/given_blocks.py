@@ -53,7 +53,7 @@ class GivenBlocks:
         return new
 
     def settle(self, replica: Replica, new: Sequence[_Sent]) -> list[_Root]:
-        """Files that peers have fetched whole by what was sent last. Raises StorageError."""
+        """Return the files of which peers have now fetched all blocks. Raises StorageError."""
         by_repo: dict[int, list[BlockId]] = {}
         for repo_num, block_id in new:
             by_repo.setdefault(repo_num, []).append(block_id)

@@ -252,7 +252,7 @@ class Hub:
 
     @property
     def is_storing(self) -> bool:
-        """Return True if commits are being written or taken in now: what can wait leaves them the processor."""
+        """Return True while commits are written or taken in: less urgent work waits then."""
         return self._writing.locked() or self.intake.is_storing
 
     async def write_grouped(

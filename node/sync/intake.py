@@ -41,10 +41,7 @@ _READINGS_MAX: Final = 6
 
 
 def _count_readings(reader: Reader) -> int:
-    """Pieces that are read at a time: as many as the library may, and one whose answers become objects meanwhile.
-
-    Without it, one has its signatures checked while another is decoded.
-    """
+    """Return how many pieces are read at a time: as many as the library reads, and one that becomes objects."""
     return min(max(1, reader.count) + 1, _READINGS_MAX)
 
 
@@ -136,7 +133,7 @@ class Intake:
     async def _store_in_slices(
         self, topic: Topic, batch: OpenedBatch, source: Conversation | None, bill: WorkBill
     ) -> IngestResult:
-        """Judge and store a batch, some of it at a time; tell what came of each."""
+        """Judge and store a batch in slices; report the result of each."""
         together = IngestResult()
         rest = batch.opened
         while True:

@@ -152,7 +152,7 @@ class RelayClient:
         return answer.value
 
     def perform(self, output: RelayAnswer) -> None:
-        """Hand an answer of the peer to who waits for it."""
+        """Give an answer of the peer to the task that waits for it."""
         match output:
             case AccountAnswered():
                 self._accounts.pop(0).give(output)

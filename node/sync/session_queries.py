@@ -72,7 +72,7 @@ def topic_place(followed: Followed) -> tuple[TopicTables, int]:
 
 
 def topic_set(followed: Followed, *, of_publications: bool) -> TopicSet:
-    """Return the set by which the topic is compared: of what is kept for others always of publications."""
+    """Return the set to compare a topic by. A topic kept for others is compared by publications."""
     tables, num = topic_place(followed)
     if isinstance(followed, KeptTopic):
         return TopicSet(tables, num, followed.topic, of_publications=True)

@@ -109,7 +109,7 @@ def seconds_left(left: int, rate: float | None) -> int | None:
 
 
 def progress_of(here: int, left: int, rate: float | None, *, is_receiving: bool) -> SyncProgress:
-    """Describe a transfer of which `left` commits are not done, where `here` are on this node."""
+    """Describe a transfer: `left` commits are not done, `here` are on this node."""
     if is_receiving:
         done, total = here, None if left >= STATED_COUNT_MAX else here + left
     else:

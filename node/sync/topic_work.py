@@ -252,7 +252,7 @@ class TopicWork:
             self._conversation.wake(one)  # level or not: the fingerprints do not tell who has these
 
     async def _load_plans(self) -> None:
-        """One look at a time, and another for what has come during it."""
+        """Load plans of topics in one task at a time, and once more for topics that came meanwhile."""
         try:
             while self._plans:
                 loads = [self._plans.popleft() for _ in range(min(SUMMARIES_AT_ONCE, len(self._plans)))]

@@ -151,7 +151,7 @@ def branch_read_key(secret: BranchSecret) -> ReadKey:
 
 
 def branch_mark(secret: BranchSecret) -> BranchMark:
-    """Derive what names a branch in one epoch to who can derive it."""
+    """Derive the mark of a branch in one epoch. Only who can derive it knows which branch it names."""
     return BranchMark(_derive(BRANCH_MARK, secret)[:8])
 
 

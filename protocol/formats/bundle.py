@@ -29,7 +29,7 @@ _DIGEST_SIZE: Final = 32
 
 
 class BundleHead(Wire, frozen=True, tag="bundle-head1"):
-    """First record: from which moment on the writer carries what it received; None for all."""
+    """First record of a bundle: since when the writer's received commits are in it; None for all."""
 
     since: UnixMilliseconds | None
 

@@ -118,12 +118,12 @@ class Comparison:
         return [*self._run(progress, compared, event), *self._transfer.pump()]
 
     def check(self, topics: Iterable[TopicProgress], *, is_quiet: bool) -> list[Output]:
-        """Begin another round of what is in doubt, where nothing more is on its way. Part from who leaves one open.
+        """Begin another round for a topic in doubt, if nothing more is on its way. End with a peer that leaves a round
+        open.
 
-        A frame may stand behind much else on a slow line: while the peer is not quiet it has RECONCILIATION_CHECKS_MAX.
-
-        Of topics that have had their first rounds, the one that waits longest has a later one, once none is under way: on a
-        line that brings all late they would come together, and be too many.
+        A frame may wait behind much else on a slow line: while the peer is not quiet it has RECONCILIATION_CHECKS_MAX
+        checks. After the first rounds one topic at a time has another, the one that waits longest first: on a slow line
+        many rounds would come together.
         """
         self._takeable.check()
         self._is_quiet = is_quiet
@@ -152,7 +152,7 @@ class Comparison:
         return []
 
     def begin_rounds(self, topics: Iterable[TopicProgress]) -> list[Output]:
-        """Begin the first rounds of what is in doubt, where nothing more is on its way."""
+        """Begin the first rounds of topics in doubt, if nothing more is on its way."""
         due = [one for one in topics if _is_due_at_once(one)]
         return [output for progress in due for output in self._run(progress, Compared.QUIET)]
 

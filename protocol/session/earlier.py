@@ -51,11 +51,10 @@ class EarlierEpochs:
         return [said, *([] if first is None else comparison.go_on(first))]
 
     def heard(self, progress: TopicProgress, message: Earlier) -> list[Output]:
-        """Compare what the peer says, and ask for what this side holds.
+        """Compare the peer's fingerprints with this side's, and ask for topics that this side holds.
 
-        Raises PeerFault where more came than rounds are, or more than the first before this side has said its own.
-        The peer may know of epochs that this side does not, so of which of them a topic is the own says the peer alone.
-        Costs O(topics that rest).
+        Raises PeerFault if more came than there are rounds, or a second one before this side has stated its own. The peer
+        may know epochs that this side does not, so it alone says whose own topic it names. Costs O(topics that rest).
         """
         comparison = self._of(progress)
         if comparison.came_count > EARLIER_DEPTH_MAX:
@@ -92,7 +91,7 @@ class _Comparison:
     _names: dict[TopicKey, str] = field(default_factory=dict)
 
     def begin(self, held: Sequence[tuple[TopicKey, Digest]]) -> Output:
-        """Take in what rests here, and say its fingerprint."""
+        """Take over the topics that rest here, and state their fingerprint."""
         self.has_begun = True
         self._held = dict(held)
         self.count = len(self._held)

@@ -88,7 +88,7 @@ class LoadBatch:
 
 @dataclass(frozen=True, slots=True)
 class IngestBatch:
-    """Publications from the peer: verify and store them, those of epochs' own topics before what comes later."""
+    """Publications from the peer, to verify and store. Those of epochs' own topics go before later ones."""
 
     topic: TopicKey
     items: tuple[bytes, ...]

@@ -32,7 +32,7 @@ _ASKED_AT_ONCE_SHARE: Final = 4
 
 
 class Rendezvous:
-    """Topics of one session on which nodes are named to each other: as many as are joined."""
+    """Topics of one session on which the relay names nodes to each other, bounded by the joined topics."""
 
     def __init__(self) -> None:
         self._own: dict[TopicKey, Allowance] = {}  # by topic of this side: nodes that it may be told

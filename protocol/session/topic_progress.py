@@ -146,7 +146,7 @@ class Questions(Generic[QuestionT]):
         return self._run(Served.ASKED, questions, 0)
 
     def answer(self, count: int) -> bool:
-        """Drop so many answered questions. Return True if others are to be looked up now."""
+        """Drop this many answered questions. Return True if more are to be looked up now."""
         return self._run(Served.FOUND if len(self.waiting) > count else Served.FOUND_LAST, (), count)
 
     def _run(self, event: Served, questions: Sequence[QuestionT], answered: int) -> bool:

@@ -78,7 +78,7 @@ class Wanting:
         return []
 
     def check(self) -> list[Output]:
-        """Allow some more questions, and ask for what waits: called at each keep-alive."""
+        """Allow some more questions, and ask those that wait. Called at each keep-alive."""
         self._askable.check()
         return self._ask_waiting()
 

@@ -167,7 +167,7 @@ def find_unawaited_adders(connection: Connection, commit_num: int, commit: Commi
 
 
 def await_adders(connection: Connection, commit_num: int, commit: Commit) -> None:
-    """Record the absent commits whose files this one removes, in place of what was recorded."""
+    """Record the absent commits whose files this one removes, in place of an earlier record."""
     for table in (awaited_adders, late_removals):
         connection.execute(delete(table).where(table.c.commit_num == commit_num))
     rows = [(id_key(dep), commit_num, dep) for dep in find_absent_adders(connection, commit)]

@@ -280,7 +280,7 @@ def check_forks(connection: Connection, findings: CheckFindings) -> None:
 
 
 def find_wrong_forks(connection: Connection) -> list[tuple[int, int, int]]:
-    """Return (branch, author, sequence) of places whose evidence is not that of what uses them."""
+    """Return (branch, author, sequence) of places whose stored evidence does not fit the commits there."""
     place = (commits.c.branch_num, commits.c.author_num, commits.c.feed_sequence)
     used: dict[tuple[int, int, int], int] = {
         (row[0], row[1], row[2]): row[3]

@@ -101,9 +101,9 @@ def find_shown(placed: Iterable[PlacedItem]) -> dict[bytes, bytes]:
 
 
 def keep_positions(connection: Connection, items: Iterable[tuple[int, bytes]]) -> None:
-    """Keep what shows now of some items, by document and key, of which operations came or went, or moved.
+    """Store the present values of items, by document and key, whose operations were added, removed or moved.
 
-    Costs O(log n) for each, and O(what stands of it) where operations of it were carried.
+    Costs O(log n) for each, and O(its operations) for items with carried operations.
     """
     shown = [(*item, _load_shown(connection, *item)) for item in sorted(items)]
     change_rows(connection, _DROP, [(doc_num, key) for doc_num, key, _ in shown])

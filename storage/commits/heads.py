@@ -46,7 +46,7 @@ def count_heads(connection: Connection, branch_num: int) -> int:
 
 
 class NewHead(NamedTuple):
-    """New commit of a branch: what it acks, its topic, and of an init the topics on which it stands too."""
+    """New commit of a branch: its acks and topic, and of an init also its second topics."""
 
     commit_id: CommitId
     rank: int

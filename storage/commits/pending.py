@@ -134,7 +134,7 @@ class PendingPublication:
 
     @property
     def keys(self) -> list[int]:
-        """Return the keys of what it waits for."""
+        """Return the keys of the causes that it waits for."""
         awaited = () if self.awaited is None else (self.awaited,)
         return sorted({id_key(one) for one in (*self.causes, *awaited)})
 

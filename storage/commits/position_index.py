@@ -237,7 +237,7 @@ def _find_grown(
 def _begin_level(
     connection: Connection, branch_num: int, level: int, gains: Sequence[Gain]
 ) -> tuple[OrderSpan, OrderSpan]:
-    """Store the one span of a new level; return it empty, and with what it has."""
+    """Store a new level with one span; return the level without and with its counts."""
     nothing = OrderSpan(FIRST, 0, 0)
     _store(connection, branch_num, level, [], [nothing])
     if not level:

@@ -74,7 +74,7 @@ class PostgresqlBackend(Backend):
         self.name = hide_secrets(url)
 
     def make_engine(self, connections_max: int) -> Engine:
-        """Make an engine of at most so many connections, none of them open yet."""
+        """Make an engine with at most this many connections, none of them open yet."""
         try:
             engine = create_engine(
                 self._url,

@@ -116,7 +116,7 @@ Rights = Callable[[Connection, Pseudonym | None], Iterator[RepoRights | Unjudged
 
 @dataclass(frozen=True, slots=True)
 class ExportPlan:
-    """Plan of an export: what, in whose name, and how long what it replaces is kept."""
+    """Plan of an export: its content, its node's name, and how long replaced parts are kept."""
 
     node: str  # the exporting node's id
     created_at: int  # unix seconds
@@ -158,7 +158,7 @@ class ExportPlan:
 
 @dataclass(frozen=True, slots=True)
 class ExportSummary:
-    """Summary of an export, and of what this run added."""
+    """Summary of an export: its totals, and what this run added."""
 
     path: str
     commits: int

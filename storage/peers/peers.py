@@ -102,7 +102,7 @@ def replace_links(connection: Connection, peer: PeerId, repos: Collection[RepoId
 
 
 def load_links(connection: Connection) -> dict[PeerId, set[RepoId]]:
-    """Load, by peer, the repos whose links named it. Costs O(such links)."""
+    """Load, by peer, the repos whose links named it. Costs O(these)."""
     found: dict[PeerId, set[RepoId]] = {}
     for peer, repo_id in connection.execute(select(link_peers.c.peer, link_peers.c.repo_id)):
         found.setdefault(peer, set()).add(repo_id)
@@ -208,7 +208,7 @@ def load_peer_users(connection: Connection) -> list[PeerUser]:
 
 
 def put_peer_users(connection: Connection, said: Sequence[PeerUser]) -> None:
-    """Note whose nodes peers are, in place of what was noted before; of too many peers the oldest go. Costs O(change)."""
+    """Record whose nodes peers are, in place of earlier records; beyond the bound the oldest go. Costs O(change)."""
     table = peer_users
     for one in said:
         connection.execute(delete(table).where(table.c.peer == one.peer))

@@ -190,7 +190,7 @@ def mark_topics_known(connection: Connection, peer: PeerId) -> None:
 
 
 def deny_peer(connection: Connection, peer: PeerId) -> None:
-    """Make a peer a stranger; what it alone has brought is a stranger's until a known peer asks for it."""
+    """Make a peer a stranger. Topics that it alone brought are a stranger's until a known peer asks for them."""
     connection.execute(delete(relay_allowed).where(relay_allowed.c.peer == peer))
     mark_topics_unknown(connection, peer)
 

@@ -17,7 +17,7 @@ _DIGEST_SIZE: Final = 32
 
 
 def add_part(connection: Connection, branch_num: int, first: int, content: bytes) -> None:
-    """Keep a part, in place of what stands there."""
+    """Store a part, in place of the one with its number."""
     drop_parts(connection, branch_num, first)
     place = membership_place(branch_num, first)
     sealed = cipher_of(connection).seal(place, snapshot_digest(place + content) + content)

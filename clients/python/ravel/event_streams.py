@@ -45,7 +45,7 @@ class Following:
         """Of the latest event that had one."""
 
     def begin(self) -> Send:
-        """Return what to ask for. What was heard of an event that was cut is forgotten."""
+        """Return the request to send, and forget parts of an event that was cut."""
         self._lines = {}
         headers = {**self._request.headers, **({"Last-Event-ID": self.cursor} if self.cursor else {})}
         return Send(self._memory.target, replace(self._request, headers=headers))

@@ -14,7 +14,7 @@ P = TypeVar("P", Iterator[bytes], AsyncIterator[bytes])
 
 
 def encode_head(name: str, size: int) -> bytes:
-    """Return the line before a file's content, of `size` bytes, in what `add_files` sends. `name` may be a path, by `/`."""
+    """Return the line before the `size` bytes of one file in the body of `add_files`. `name` may be a path with `/`."""
     return msgspec.json.encode({"name": name, "size": size}) + b"\n"
 
 

@@ -263,7 +263,7 @@ class RangesAsker:
             raise Unreconciled("too_many_differences")
 
     def _ask(self) -> bytes:
-        """Return a frame of what is to be asked next."""
+        """Return a frame with the next questions."""
         self._frame_count += 1
         # Each range may have a gap before it.
         room = (RANGE_FRAME_SIZE_MAX - _HEAD_SIZE) // (2 * _RANGE_SIZE_MAX + FINGERPRINT_SIZE)

@@ -221,7 +221,7 @@ def _marks(symbols: Sequence[int]) -> bytes:
 
 
 def _symbols_needed(difference: float) -> int:
-    """Return what 99 of 100 differences of this size take; fitted to what was measured for 10 to 30,000."""
+    """Return how many symbols suffice for 99 of 100 differences of this size; fitted to measurements for 10 to 30,000."""
     return ceil(1.37 * difference + 3.5 * sqrt(difference))
 
 
