@@ -1,5 +1,6 @@
 """HTTP endpoints with live events: edits, the text and JSON documents of a branch, and the state of the node."""
 
+from collections.abc import Sequence
 from functools import partial
 
 from starlette.requests import Request
@@ -73,25 +74,25 @@ class EventEndpoints:
     async def documents_anywhere(self, request: Request) -> Response:
         """Answer as `documents`, of several branches that the caller may read."""
         caller, query = caller_of(request), read_query(request, FOLLOW_JSON_ANYWHERE.query)
-        named, repo = query.pop("branches"), query.pop("repo")
+        named, repo = [one for one in query.pop("branches").split(",") if one], query.pop("repo")
         find = partial(self._find_branches, caller, repo, named)
         found = await self._access.run_blocking(find)
+        opens = bool(named)  # who asks for all fetches nothing that this node does not keep
         if _wants_stream(request):
             del query["cursor"]
             last = request.headers.get("last-event-id", "")
             find_again = (lambda: found) if named else find
-            source = self._branches.live_json.follow_anywhere(find_again, **query, cursor=last)
+            source = self._branches.live_json.follow_anywhere(find_again, **query, cursor=last, opens=opens)
             return self._streams.open(self._access.follow(source, caller))
         ids = [self._targets.name(branch) for branch in found]
-        return await answer_json(self._branches.branch_queries.find(ids, **query))
+        return await answer_json(self._branches.branch_queries.find(ids, **query, opens=opens))
 
-    def _find_branches(self, caller: Caller, repo: str, named: str) -> list[Branch]:
-        """Return branches by names with commas between them, each once, in the order of their ids.
+    def _find_branches(self, caller: Caller, repo: str, named: Sequence[str]) -> list[Branch]:
+        """Return branches by their names, or without any all of them, each once, in the order of their ids.
 
         Raises ServiceError `not_found`, `ambiguous`, `too_large` for more than a query has.
         """
-        names = named.split(",") if named else [""]
-        listed = (branch for name in names for branch in self._targets.branches(caller, repo, name))
+        listed = (branch for name in named or [""] for branch in self._targets.branches(caller, repo, name))
         found = {branch.num: branch for branch in listed}
         check_count(len(found))
         return sorted(found.values(), key=self._targets.name)

@@ -69,12 +69,14 @@ class LiveJson:
         sort: str,
         limit: int,
         cursor: str,
+        *,
+        opens: bool = True,
     ) -> "QuerySource":
         """Return a source as `follow_query`, of the branches that `find` returns in a thread.
 
         It is asked again when there may be others. Raises ServiceError.
         """
-        followed = self._branch_queries.follow(parse_query(prefix, where, sort, limit))
+        followed = self._branch_queries.follow(parse_query(prefix, where, sort, limit, opens=opens))
         about = _Branches(self._hub, self._targets, find, followed)
         return QuerySource(self._hub, about, about.look, cursor)
 

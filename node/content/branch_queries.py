@@ -71,13 +71,21 @@ class BranchQueries:
         self._queries = queries
 
     async def find(
-        self, branches: Sequence[str], prefix: str, where: str, sort: str, cursor: str, limit: int
+        self,
+        branches: Sequence[str],
+        prefix: str,
+        where: str,
+        sort: str,
+        cursor: str,
+        limit: int,
+        *,
+        opens: bool = True,
     ) -> FoundAnywhere:
         """Find documents of some branches in one order, up to `limit`, after a cursor; equals stand by their branches' ids.
 
         Costs at most as much as the first `limit` of each branch. Raises ServiceError `bad_request`, `too_large`, `busy`.
         """
-        query = parse_query(prefix, where, sort, limit)
+        query = parse_query(prefix, where, sort, limit, opens=opens)
         after = _Cursor.parse(cursor) if cursor else None
         if after is not None and not sort and after.place != after.name.encode():
             raise _no_cursor()
@@ -109,7 +117,8 @@ class BranchQueries:
         where too many must be looked at, for too long.
         """
         check_count(len(branches))
-        await self._documents.open_all(JSON, branches)  # together, and not in the time that a query has
+        if query.opens:
+            await self._documents.open_all(JSON, branches)  # together, and not in the time that a query has
         window.bound = None
         deadline = trio.current_time() + QUERY_WINDOW_SECONDS
         return sum([await self._fill(branch, query, window, after, deadline) for branch in branches])

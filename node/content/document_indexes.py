@@ -153,7 +153,9 @@ class DocumentIndexes:
             view = partial(_place_of_next, fields, iter(left))
             began = time.perf_counter()
             try:
-                read = await self._documents.read_first(JSON, branch, left, view, partial(_is_enough, began))
+                read = await self._documents.read_first(
+                    JSON, branch, left, view, partial(_is_enough, began), opens=False
+                )
             except ServiceError as error:
                 if error.code not in UNREADABLE:
                     raise

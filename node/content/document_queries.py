@@ -40,19 +40,23 @@ LOOKED_AT_ONCE: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class DocumentQuery:
-    """Names that begin so, a filter, fields to sort by (True: downwards), and at most how many."""
+    """Names that begin so, a filter, fields to sort by (True: downwards), and at most how many.
+
+    `opens`: contents come that are not kept here.
+    """
 
     prefix: str
     where: All
     sort: Fields
     limit: int
+    opens: bool
 
 
-def parse_query(prefix: str, where: str, sort: str, limit: int) -> DocumentQuery:
+def parse_query(prefix: str, where: str, sort: str, limit: int, *, opens: bool = True) -> DocumentQuery:
     """Parse a query. Raises ServiceError `bad_request`."""
     try:
         return DocumentQuery(
-            prefix, parse_filter(_parse_json(where) if where else {}), parse_fields(sort), limit
+            prefix, parse_filter(_parse_json(where) if where else {}), parse_fields(sort), limit, opens
         )
     except FilterError as error:
         raise ServiceError(
@@ -156,7 +160,8 @@ class DocumentQueries:
         Costs as `DocumentIndexes.find` and `Documents.open_all`: it waits here, not in the time that a query has. Raises
         ServiceError `busy`, `incomplete`.
         """
-        await self._documents.open_all(JSON, [branch])
+        if query.opens:
+            await self._documents.open_all(JSON, [branch])
 
         def find(index: DocumentIndex) -> tuple[bytes, bytes, bytes] | None:
             if not query.prefix.startswith(index.prefix):
@@ -198,25 +203,13 @@ class DocumentQueries:
     async def look_at(
         self, branch: str, query: DocumentQuery, plan: Plan, names: Sequence[str]
     ) -> "list[Found]":
-        """Return those of some documents that meet a query. Costs O(what they hold).
-
-        Where some cannot be read it waits as `Documents.open_all`: contents may be absent of a branch that is not kept.
-        """
-        found, unreadable = await self._look_through(branch, query, plan, names)
-        if unreadable and await self._documents.open_all(JSON, [branch]):
-            found += (await self._look_through(branch, query, plan, unreadable))[0]
-        return found
-
-    async def _look_through(
-        self, branch: str, query: DocumentQuery, plan: Plan, names: Sequence[str]
-    ) -> tuple[list[Found], list[str]]:
-        found, unreadable = list[Found](), list[str]()
+        """Return those of some documents that meet a query. Costs O(what they hold)."""
+        found: list[Found] = []
         while names:
             look = await self._look_at_first(branch, query, plan, names)
             found += look.found
-            unreadable += look.unreadable
             names = names[look.count :]
-        return found, unreadable
+        return found
 
     async def look(self, branch: str, query: DocumentQuery, plan: Plan, after: At | None) -> "Batch":
         """Look at some documents after one, as they are walked through. Costs O(what they hold)."""
@@ -256,7 +249,9 @@ class DocumentQueries:
             return _Look([], len(names), [])
         reading = _Reading(query, plan, iter(shown))
         try:
-            read = await self._documents.read_first(JSON, branch, shown, reading.read, reading.is_enough)
+            read = await self._documents.read_first(
+                JSON, branch, shown, reading.read, reading.is_enough, opens=query.opens
+            )
         except ServiceError as error:
             if error.code not in UNREADABLE:
                 raise

@@ -378,9 +378,9 @@ class Documents:
             _draft(JSON, name, group, document.depth) for group in group_values(sums, JSON.edit_count_max)
         ]
 
-    async def open_all(self, kind: ValuesKind, branches: Sequence[str]) -> bool:
+    async def open_all(self, kind: ValuesKind, branches: Sequence[str]) -> None:
         """Fetch the absent bodies of all documents of a kind, of branches that are not kept: for callers that read many
-        documents. Return True if any may have come.
+        documents.
 
         Costs O(branches of the repos), and in those not kept O(absent bodies) and one wait of `fetch_opened`.
         """
@@ -390,9 +390,8 @@ class Documents:
             for one in targets
             if not all(other.is_kept for other in self._hub.replica.branches_in(one.repo_num))
         }
-        return bool(spared) and await open_bodies(
-            self._hub, [one for one in targets if one.repo_num in spared], kind.bodies
-        )
+        if spared:
+            await open_bodies(self._hub, [one for one in targets if one.repo_num in spared], kind.bodies)
 
     async def list_names(
         self, kind: ValuesKind, branch: str, prefix: str, after: str | None, limit: int
@@ -413,11 +412,14 @@ class Documents:
         names: Sequence[str],
         view: Callable[[Mapping[str, DocumentEntry]], T],
         is_enough: Callable[[], bool],
+        *,
+        opens: bool,
     ) -> list[T]:
         """Return what `view` makes of the first of some documents, read at one moment, until that is enough.
 
         One is read at least. One that must be made anew is read alone, so that others write between it and the next.
-        Costs O(what stands of them). Raises ServiceError `incomplete`, `too_large` where the first cannot be read.
+        `opens`: the first is opened where it is not kept. Costs O(what stands of them). Raises ServiceError `incomplete`,
+        `too_large` where the first cannot be read.
         """
         target = self._find_branch(branch)
 
@@ -434,7 +436,7 @@ class Documents:
                     raise
             return found
 
-        return await self._read_fresh(target, kind, names[0], read)
+        return await self._read_fresh(target, kind, names[0], read, opens=opens)
 
     async def list_changes(
         self, kind: ValuesKind, branch: str, since: int, limit: int
@@ -479,20 +481,23 @@ class Documents:
         return await self._hub.run_blocking(run)
 
     async def _read_fresh(
-        self, branch: Branch, kind: ValuesKind, name: str, read: Callable[[Connection], T]
+        self,
+        branch: Branch,
+        kind: ValuesKind,
+        name: str,
+        read: Callable[[Connection], T],
+        *,
+        opens: bool = True,
     ) -> T:
-        """Read after a document was made anew where it must be, and opened where it is not kept."""
+        """Read after a document was made anew where it must be, and opened where it is not kept and `opens`."""
 
         def refresh(connection: Connection) -> None:
             self._refresh(connection, branch, kind, name)
 
-        return await read_opened(
-            self._hub,
-            branch,
-            lambda: self._hub.run_blocking(read_fresh, self._hub.replica.database, read, refresh),
-            kind.bodies,
-            name,
-        )
+        def run() -> Awaitable[T]:
+            return self._hub.run_blocking(read_fresh, self._hub.replica.database, read, refresh)
+
+        return await read_opened(self._hub, branch, run, kind.bodies, name) if opens else await run()
 
     def _refresh(
         self, connection: Connection, branch: Branch, kind: ValuesKind, name: str

@@ -96,7 +96,8 @@ FOLLOW_JSON_ANYWHERE: Final = Endpoint(
     summary="Find JSON documents of several branches by name and fields, in one order, or follow what a query finds.",
     details=(
         f"At most {QUERY_BRANCHES_MAX} branches, each of which is asked as `follow_json_documents` would be for the first "
-        "`limit`. A stream takes in branches that come, where none are named."
+        "`limit`. A stream takes in branches that come, where none are named. Then nothing is fetched: of branches whose "
+        "contents this node does not keep, documents count as `unreadable` until a request names the branch."
     ),
     query=(
         QueryParameter(

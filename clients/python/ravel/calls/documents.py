@@ -369,7 +369,8 @@ class DocumentsCalls(SyncCaller):
         """Find JSON documents of several branches by name and fields, in one order, or follow what a query finds.
 
         At most 64 branches, each of which is asked as `follow_json_documents` would be for the first `limit`. A
-        stream takes in branches that come, where none are named.
+        stream takes in branches that come, where none are named. Then nothing is fetched: of branches whose
+        contents this node does not keep, documents count as `unreadable` until a request names the branch.
         """
         return self._call(
             FOLLOW_JSON_ANYWHERE,

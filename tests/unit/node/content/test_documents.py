@@ -504,7 +504,9 @@ async def test_a_fork_that_has_not_come_whole_is_read_without_a_write(
             window = await documents.read_window(SET, "draft", 0, 9, "s")
             assert ([key for key, _ in window.entries], window.fields["total"]) == (["a", "b"], 2)
             assert (await documents.read_window(SET, "draft", 1, 9, "s")).entries[0][0] == "b"
-            assert await documents.read_first(SET, "draft", ["s"], sorted, lambda: False) == [["a", "b"]]
+            assert await documents.read_first(SET, "draft", ["s"], sorted, lambda: False, opens=True) == [
+                ["a", "b"]
+            ]
         event.remove(Engine, "before_cursor_execute", hear)
         assert set(heard).isdisjoint({"INSERT", "UPDATE", "DELETE"})
         await documents.edit(SET, "draft", {"a": None}, "s")

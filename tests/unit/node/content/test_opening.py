@@ -93,9 +93,9 @@ def _json(node: Node) -> JsonDocuments:
 
 
 def _live(node: Node) -> LiveJson:
-    documents = _documents(node)
-    queries = DocumentQueries(documents, DocumentIndexes(node.hub, documents, node.branch))
     targets = Targets(node.replica, node.author.user)
+    documents = Documents(node.hub, node.author, targets.branch)
+    queries = DocumentQueries(documents, DocumentIndexes(node.hub, documents, targets.branch))
     return LiveJson(node.hub, JsonDocuments(documents), queries, BranchQueries(documents, queries), targets)
 
 
@@ -194,6 +194,25 @@ async def test_a_query_of_branches_opens_those_of_all_together_and_not_in_its_ow
         found = await queries.find(["repo:design", "repo:garden"], "", "", "", "", 9)
         assert OPENED_SECONDS <= trio.current_time() - began < 2 * OPENED_SECONDS
     assert (found["documents"], found["unreadable"]) == ([], 4)
+
+
+async def test_a_query_that_names_no_branch_fetches_nothing(nodes: list[Node]) -> None:
+    alice, carol = nodes
+    before = _absent(carol)
+
+    def find() -> list[Branch]:
+        return [carol.branch("main"), carol.branch("design")]
+
+    async with _online(carol, alice):
+        source = _live(carol).follow_anywhere(find, "", "", "", 9, "", opens=False)
+        assert (await _next_of(source))["documents"] == []
+        await _json(alice).edit("design", "card 1", [JsonChange("put", ["n"], value=9)], preview=False)
+        await _json(alice).edit("main", "card", [JsonChange("put", ["n"], value=1)], preview=False)
+        assert [one["name"] for one in (await _next(source))["added"]] == ["card"]
+        assert _absent(carol) == before + 1
+        named = _live(carol).follow_anywhere(find, "", "", "", 9, "")
+        assert len((await _next_of(named))["documents"]) == 4
+        assert len((await _next(source))["added"]) == 3, "they are here now"
 
 
 async def test_without_a_peer_it_is_said_at_once_and_comes_later(nodes: list[Node]) -> None:
