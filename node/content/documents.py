@@ -278,7 +278,9 @@ class Documents:
         Raises ServiceError `bad_request` for a bad name.
         """
         if fault := find_name_fault(name):
-            raise ServiceError("bad_request", f"the name of a document {fault}")
+            raise ServiceError(
+                "bad_request", f"the name of a document {fault}", "choose another name, such as `card/7`"
+            )
         target = self._find_branch(branch)
         said: list[NewValue] = []
         drafts: list[Draft] = []

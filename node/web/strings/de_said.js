@@ -179,6 +179,7 @@ export const SAID = {
   "the branch's {0} was written in over {1} operations or {2} bytes": "{0} des Zweigs entstand in über {1} Schritten oder {2} Bytes",
   "the conflicts of {0} are too long for one commit": "die Konflikte von {0} sind zu lang für einen Commit",
   "the name of a document {0}": "der Name eines Dokuments {0*}",
+  "choose another name, such as `card/7`": "wähl einen anderen Namen, etwa `card/7`",
   "an item or a key has at most {0} bytes, and {1} has {2}": "ein Eintrag oder Schlüssel hat höchstens {0} Bytes, und {1} hat {2}",
   "give it in fewer: letters beyond ASCII have two bytes and more": "nimm weniger: Umlaute und andere besondere Zeichen haben zwei Bytes oder mehr",
   "the value of {0} has over {1} characters": "der Wert von {0} hat über {1} Zeichen",

@@ -123,8 +123,9 @@ async def test_documents_of_one_branch_are_told_by_their_names_and_kinds(nodes: 
         await documents.edit(SET, "main", {"a": None}, "follows")
         assert await _set(alice) == ["a"], "a delete is of its document"
         for name in ("a/", "../a", "/etc/passwd", "a//b", "x" * 129, "a\u202e"):
-            with pytest.raises(ServiceError, match="the name of a document"):
+            with pytest.raises(ServiceError, match="the name of a document") as caught:
                 await documents.edit(SET, "main", {"a": ""}, name)
+            assert caught.value.advice, "says what to do"
         await documents.edit(SET, "main", {"\xe9" * 512: ""})
         for kind in (SET, DICT):
             with pytest.raises(ServiceError, match="has at most 1024 bytes") as caught:
