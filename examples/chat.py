@@ -25,8 +25,7 @@ class Screen:
         """Take in an event of the branch."""
         if event == "reset":
             self._posts.clear()
-        elif event == "edit" and data["edit"] == "insert" and data["item"]["text"] is not None:
-            item = data["item"]
+        elif event == "edit" and (item := data.get("item", {})).get("text") is not None:
             self._posts[data["commit"]] = (data["place"], f"<{item['author'][:6]}> {item['text']}")
         elif event == "edit" and data["edit"] == "move" and data["commit"] in self._posts:
             self._posts[data["commit"]] = (data["place"], self._posts[data["commit"]][1])

@@ -203,8 +203,8 @@ def read_window(
             fit = _count_fitting(connection, window, size_max)
             if fit < len(window.edits):
                 window = load_edits(connection, branch.num, since, fit)
-        inserted = [edit.commit_id for edit in window.edits if edit.kind == "insert"]
-        rows = list(load_rows(connection, inserted).values())
+        shown_ids = [edit.commit_id for edit in window.edits if edit.shows_commit]
+        rows = list(load_rows(connection, shown_ids).values())
         items = {item["commit"]: item for item in timeline_items(connection, hub.replica, rows, 0)}
         found = find_edit_positions(connection, branch.num, window) if positions else None
     shown = [_edit_view(edit, items) for edit in window.edits]
@@ -216,7 +216,7 @@ def read_window(
 
 def _count_fitting(connection: Connection, window: StoredEdits, size_max: int) -> int:
     """Count how many edits of a window fit into `size_max` bytes, at least one."""
-    sizes = load_sizes(connection, [edit.commit_id for edit in window.edits if edit.kind == "insert"])
+    sizes = load_sizes(connection, [edit.commit_id for edit in window.edits if edit.shows_commit])
     totals = accumulate(sizes.get(edit.commit_id, 0) for edit in window.edits)
     return max(1, sum(total <= size_max for total in totals))
 
@@ -229,7 +229,7 @@ def _edit_view(edit: Edit, items: dict[str, TimelineItem]) -> EditView:
         "commit": commit,
         "place": place_text(edit.passed, edit.rank, edit.commit_id),
     }
-    if edit.kind == "insert":
+    if edit.shows_commit:
         # Position and place are of now; the edit's place is of its moment.
         fields = {name: value for name, value in items[commit].items() if name not in ("position", "place")}
         shown["item"] = cast("EditItem", fields)

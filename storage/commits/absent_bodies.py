@@ -17,6 +17,7 @@ from protocol.ids import CommitId, ObjectId
 from storage.commits.blocks import put_commit_blocks
 from storage.commits.commits import ROWS, TimelineRow, timeline_row
 from storage.commits.document_rows import forget_operations, mark_stale_of
+from storage.commits.edits import record_contents
 from storage.commits.kept_texts import drop_kept_texts
 from storage.commits.search_index import queue_for_index
 from storage.engine.column_encryption import cipher_of
@@ -203,6 +204,7 @@ def fill_bodies(
     queue_for_index(connection, nums)
     drop_kept_texts(connection, nums)
     mark_stale_of(connection, nums)
+    record_contents(database, connection, nums)
     return {commit_id: branch_num for commit_id, (_, _, branch_num) in found.items()}
 
 

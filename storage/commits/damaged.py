@@ -20,6 +20,7 @@ from storage.commits.blocks import find_blocks_in, put_commit_blocks
 from storage.commits.commits import feed_link, number_places, relation_columns
 from storage.commits.document_making import add_stale_documents
 from storage.commits.document_rows import mark_stale_of
+from storage.commits.edits import record_contents
 from storage.commits.kept_texts import drop_kept_texts
 from storage.commits.search_index import queue_for_index
 from storage.engine.column_encryption import cipher_of, commit_key_context
@@ -187,6 +188,7 @@ def restore_commit(
     drop_kept_texts(connection, [damaged.num])
     add_stale_documents(database, connection, [damaged.num])
     mark_stale_of(connection, [damaged.num])
+    record_contents(database, connection, [damaged.num])
 
 
 def clear_damaged_blocks(connection: Connection, ids: Iterable[BlockId]) -> None:

@@ -6,8 +6,8 @@ the edits lead through exactly the timelines that the store had: each commit is 
 made, though its row says how it stands now.
 
 An insert costs no row: the commit's own is its record. Other changes are logged in `changes`, with numbers of the same
-sequence, of which the newest are kept. Positions in a plain list (`find_edit_positions`) are not stored: they are counted
-back from now, so a follower too far behind gets none.
+sequence, of which the newest are kept; contents that come later as a move to where their commit stands. Positions in a
+plain list (`find_edit_positions`) are not stored: they are counted back from now, so a follower too far behind gets none.
 
 Who begins, or comes back after changes that are not kept any more, gets a *snapshot* first: what stood in the timeline
 at one change number, in windows, whatever happens meanwhile.
@@ -52,6 +52,9 @@ _NUMS: Final = (
 _ROWS: Final = select(
     commits.c.num, commits.c.commit_id, commits.c.rank, commits.c.passed, commits.c.is_void
 ).where(commits.c.num.in_(bindparam("keys", expanding=True)))
+_STANDING: Final = select(commits.c.branch_num, commits.c.num, commits.c.passed).where(
+    commits.c.num.in_(bindparam("keys", expanding=True)), ~commits.c.is_void
+)
 _BEFORE: Final = (
     select(changes.c.commit_num, changes.c.passed_before)
     .where(changes.c.commit_num.in_(bindparam("keys", expanding=True)), changes.c.num > bindparam("after"))
@@ -80,6 +83,11 @@ class Edit:
     passed: int
     rank: int
     passed_before: int | None = None  # None where it did not stand in the timeline
+
+    @property
+    def shows_commit(self) -> bool:
+        """Return True if it brings a commit, or contents of one that had been absent: a move to where it stands."""
+        return self.kind == "insert" or (self.kind == "move" and self.passed == self.passed_before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +255,16 @@ def record_changes(
         connection.execute(
             update(branches).where(branches.c.num == branch_num).values(changes_from=last_gone)
         )
+
+
+def record_contents(database: Database, connection: Connection, nums: Sequence[int]) -> None:
+    """Log contents of commits that had been absent, as moves to where these stand. Costs O(nums)."""
+    moves: dict[int, list[Change]] = {}
+    for part in chunks(nums):
+        for branch_num, num, passed in select_in(connection, _STANDING, part):
+            moves.setdefault(branch_num, []).append((num, passed, passed))
+    for branch_num, changed in moves.items():
+        record_changes(database, connection, branch_num, changed)
 
 
 @dataclass(frozen=True, slots=True)

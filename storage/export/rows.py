@@ -263,7 +263,10 @@ def void_batches(connection: Connection) -> Iterator[pa.RecordBatch]:
 
 
 def edit_batches(connection: Connection, first: int, last: int) -> Iterator[pa.RecordBatch]:
-    """Yield batches of changes of these numbers: what became of commits in timelines after their insert."""
+    """Yield batches of changes of these numbers: what became of commits in timelines after their insert.
+
+    Contents that came later are none of them.
+    """
     query = (
         select(
             changes.c.num,
@@ -274,7 +277,10 @@ def edit_batches(connection: Connection, first: int, last: int) -> Iterator[pa.R
         )
         .join(commits, commits.c.num == changes.c.commit_num)
         .join(branches, branches.c.num == changes.c.branch_num)
-        .where(changes.c.num.between(first, last))
+        .where(
+            changes.c.num.between(first, last),
+            changes.c.passed_before.is_distinct_from(changes.c.passed_after),
+        )
         .order_by(changes.c.num)
     )
     for nums, branch_ids, ids, before, after in _columns(connection, query):

@@ -10,6 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from node.api.edits import Edits
 from node.api.event_streams import EventSource
 from node.api.live_json import LiveJson
 from node.api.live_texts import LiveTexts
@@ -38,6 +39,7 @@ from protocol.formats.text import id_text
 from protocol.ids import CommitId
 from storage.commits.absent_bodies import count_erased, erase_bodies, load_spared
 from storage.commits.commits import load_rows
+from storage.export.rows import edit_batches
 from storage.repos.repos import Branch
 from tests.support.editors import Editor, client_of, editor_of
 from tests.support.looking import look_here
@@ -363,3 +365,21 @@ async def test_streams_of_documents_go_on_with_contents_that_come_later(nodes: l
                     fetching.start_soon(BodyFetcher(carol.hub).run)
                 fetching.cancel_scope.cancel()
             assert sorted(got) == ["changes", "document", "update"]
+
+
+async def test_a_timeline_tells_of_contents_that_come_later(nodes: list[Node]) -> None:
+    alice, carol = nodes
+    [post] = _commits(carol, "post")
+    edits = Edits(carol.hub, carol.branch)
+    known = await edits.window("design", "", 99)
+    [before] = [one for one in known["edits"] if one["commit"] == id_text(post)]
+    source = edits.follow("design", known["last"], positions=True)
+    async with _online(carol, alice):
+        assert await fetch_opened(carol.hub, [post])
+        told = await _next_of(source)
+    assert (before["item"]["text"], told["item"]["text"]) == (None, "a post")
+    assert (told["edit"], told["commit"], told["place"]) == ("move", id_text(post), before["place"])
+    assert told["position"] == told["position_before"], "it stands where it stood"
+    with carol.replica.database.read() as connection:
+        exported = edit_batches(connection, 0, 1 << 40)
+        assert sum(batch.num_rows for batch in exported) == 0, "it has not moved"

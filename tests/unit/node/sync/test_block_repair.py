@@ -9,6 +9,7 @@ import trio
 from sqlalchemy import Connection, delete, select, update
 from trio.testing import MockClock
 
+from node.api.edits import Edits
 from node.care.fsck import check_store
 from node.care.repair import repair_store
 from node.content.files import FileService
@@ -101,7 +102,11 @@ async def test_a_damaged_commit_comes_back(tmp_path: Path, autojump_clock: MockC
         assert (bob.digest(bob.branch()), bob.heads(bob.branch())) == (before, heads), "its place is known"
         bob.write(bob.branch(), "goes on")
         alice.write(alice.branch(), "meanwhile")
+        edits = Edits(bob.hub, lambda _: bob.branch())
+        since = (await edits.window("", "", 1))["last"]
         await _mend(bob, alice)
+        told = (await edits.window("", since, 100))["edits"]
+        assert ("move", "post 1") in [(one["edit"], one.get("item", {}).get("text")) for one in told]
         async with connected(bob, alice):
             await until_equal(bob, alice)
         assert _kinds(tmp_path / "bob") == {}
@@ -173,7 +178,11 @@ async def test_a_root_branch_comes_back_and_with_it_what_waited_for_it(
         with pytest.raises(DamagedBlock):
             bob.write(bob.branch(), "by whose right?")
         alice.write(alice.branch(), "meanwhile")
+        edits = Edits(bob.hub, lambda _: bob.branch())
+        since = (await edits.window("", "", 1))["last"]
         await _mend(bob, alice)
+        told = (await edits.window("", since, 100))["edits"]
+        assert ("move", "post 1") in [(one["edit"], one.get("item", {}).get("text")) for one in told]
         async with connected(bob, alice):
             await until_equal(bob, alice)
         assert bob.replica.permission(bob.repo(), bob.author.user) is not None
