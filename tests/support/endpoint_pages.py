@@ -200,4 +200,6 @@ def _type_text(schema: JsonObject) -> str:
             return f"text, at most {high} characters" if high else "text"
         case "boolean":
             return "true or false"
-    return "null"
+        case "null":
+            return "null"
+    return "any JSON"
