@@ -1,10 +1,11 @@
 """Cost of reading and writing documents: sets and dicts by their commits, JSON documents by their number, texts by updates.
 
-    python benchmarks/bench_documents.py [commits of a set and a dict, ...] [--json DOCUMENTS] [--edits EDITS]
+    python benchmarks/bench_documents.py [commits of a set and a dict, ...] [--json DOCUMENTS] [--edits EDITS] [--ingest N]
 
 Each commit puts one of 200 keys, or adds one of 200 items; each update of a text is one key stroke. Answers are made by the
-service's own methods, work run inline. Ratios hold a put against a post, a put after many commits against one after few,
-and a text and a board of cards against pycrdt in this process. Boards are edited as the study of documents did: 20 of 100
+service's own methods, work run inline. Ratios hold a put against a post, calls after many commits against those after few,
+a text and a board of cards against pycrdt in this process, and ingest of puts against that of posts. What has a goal is
+shown once more at the end, in a table. Boards are edited as the study of documents did: 20 of 100
 edits add a card, 45 put a field, 20 move a card, 10 vote and 5 remove one.
 """
 
@@ -20,7 +21,8 @@ from typing import Any, TypeVar
 import pycrdt
 import trio
 
-from benchmarks.common import STORE_KEY, clock_ms, figure, note
+from benchmarks.bench_ingest import measure as measure_ingest
+from benchmarks.common import KEYS, STORE_KEY, clock_ms, figure, fill, note, write_history
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.authoring.writing import write_commit
@@ -39,14 +41,23 @@ from protocol.crypto.keys import UserSeed
 from protocol.formats.body import Body
 from protocol.formats.content import Post
 from protocol.formats.document_kinds import DICT, JSON, SET, TEXT_SESSION_BITS, TextUpdate, ValuesKind
-from protocol.ids import CommitId
-from storage.repos.repos import Branch
+from storage.repos.repos import Branch, Repo
 
 _ROUNDS = 3
 _WRITTEN_AT_ONCE = 1000
-_KEYS = 200
 _TEXT_UPDATES_MAX = 10_000
 T = TypeVar("T")
+_judged: list[str] = []
+"""Rows of the table at the end."""
+
+
+def judge(name: str, value: float, unit: str, goal: float, *, is_least: bool = False, **more: int) -> None:
+    """Print a figure that has a goal: at most that, or at least."""
+    figure(name, value, unit, goal=goal, **more)
+    bound = f"{'at least' if is_least else 'at most'} {goal:g}"
+    about = ", ".join(f"{count:,} {what}" for what, count in more.items())
+    is_met = value >= goal if is_least else value <= goal
+    _judged.append(f"{name:32} {value:9.4f} {unit:6} {bound:14} {'met' if is_met else 'MISSED':7} {about}")
 
 
 def key_strokes(count: int, client: int) -> list[bytes]:
@@ -98,26 +109,6 @@ def timed_once(work: Callable[[], Awaitable[object]]) -> float:
     return time.perf_counter() - began
 
 
-def fill(author: Author, branch: Branch, kind: ValuesKind, count: int) -> None:
-    """Write a document: in turn one of some keys, each time in place of what it had before."""
-    last: dict[str, CommitId] = {}
-    for start in range(0, count, _KEYS):
-        keys = [f"key {number}" for number in range(min(_KEYS, count - start))]
-        drafts = [
-            Draft(
-                kind.edit.make(
-                    {key: "" if kind is SET else f"value {start}"},
-                    (),
-                    {key: [last[key]] if key in last else ()},
-                ),
-                document="bench",
-            )
-            for key in keys
-        ]
-        written, _ = author.write_many(branch, lambda _, drafts=drafts: drafts)  # type: ignore[misc]  # bound now
-        last = dict(zip(keys, (one.commit_id for one in written), strict=True))
-
-
 def processor_time(work: Callable[[int], Awaitable[object]], times: int = 50) -> float:
     """Return the least of some rounds' seconds of processor time for one call."""
 
@@ -133,8 +124,8 @@ def processor_time(work: Callable[[int], Awaitable[object]], times: int = 50) ->
     return min(taken)
 
 
-def measure_values(replica: Replica, author: Author, branch: Branch, count: int) -> float:
-    """Figures of a set and a dict that `count` commits each made: one call each time. Return the seconds of a put."""
+def measure_values(replica: Replica, author: Author, branch: Branch, count: int) -> dict[str, float]:
+    """Figures of a set and a dict that `count` commits each made: one call each time. Return the seconds of each call."""
     fill(author, branch, SET, count)
     fill(author, branch, DICT, count)
     hub = Hub(replica, inline(), clock_ms)
@@ -146,21 +137,21 @@ def measure_values(replica: Replica, author: Author, branch: Branch, count: int)
     async def edit(kind: ValuesKind, wanted: dict[str, str | None]) -> None:
         await documents.edit(kind, "main", wanted, "bench")
 
-    keys = min(count, _KEYS)
+    keys = min(count, KEYS)
     posted = processor_time(post)
     put = processor_time(lambda number: edit(DICT, {f"key {number % keys}": f"new {number}"}))
     figure("post", posted, "s", commits=count)
     figure("dict_put", put, "s", commits=count)
-    figure("dict_put_to_post", put / posted, "ratio", commits=count, goal=1.5)
+    judge("dict_put_to_post", put / posted, "ratio", 1.5, commits=count)
     got = processor_time(lambda number: documents.read_entry(DICT, "main", f"key {number % keys}", "bench"))
     figure("dict_get", got, "s", commits=count)
     listed = processor_time(lambda _: documents.read_window(DICT, "main", 0, 50, "bench"), 10)
     figure("dict_list_50", listed, "s", commits=count)
-    figure("set_add", processor_time(lambda number: edit(SET, {f"new {number}": ""})), "s", commits=count)
-    figure(
-        "set_remove", processor_time(lambda number: edit(SET, {f"new {number}": None})), "s", commits=count
-    )
-    return put
+    added = processor_time(lambda number: edit(SET, {f"new {number}": ""}))
+    figure("set_add", added, "s", commits=count)
+    removed = processor_time(lambda number: edit(SET, {f"new {number}": None}))
+    figure("set_remove", removed, "s", commits=count)
+    return {"dict_put": put, "dict_get": got, "set_add": added, "set_remove": removed}
 
 
 def measure_json(hub: Hub, author: Author, branch: Branch, count: int) -> None:
@@ -179,7 +170,7 @@ def measure_json(hub: Hub, author: Author, branch: Branch, count: int) -> None:
         pass
     figure("index_made", time.process_time() - began, "s", documents=count)
     first = processor_time(lambda _: queries.find("main", "card/", "", "due", "", 50))
-    figure("query_by_index_50", first, "s", documents=count, goal=0.005)
+    judge("query_by_index_50", first, "s", 0.005, documents=count)
     followed = queries.follow("main", parse_query("card/", "", "due", 50))
 
     async def change(number: int) -> None:
@@ -192,8 +183,8 @@ def measure_json(hub: Hub, author: Author, branch: Branch, count: int) -> None:
         await followed.look()
 
     looked = processor_time(change_and_look) - processor_time(lambda number: change(-number))
-    figure("query_live_change", looked, "s", documents=count, goal=0.001)
-    cards = [JsonChange("insert", ["todo"], value={"title": "x", "votes": 0}) for _ in range(_KEYS)]
+    judge("query_live_change", looked, "s", 0.001, documents=count)
+    cards = [JsonChange("insert", ["todo"], value={"title": "x", "votes": 0}) for _ in range(KEYS)]
     made = trio.run(
         lambda: json.edit("main", "board", [JsonChange("put", value={"todo": []}), *cards], preview=False)
     )
@@ -203,7 +194,7 @@ def measure_json(hub: Hub, author: Author, branch: Branch, count: int) -> None:
             "main", "board", [JsonChange("put", ["title"], item=item, value=number)], preview=False
         )
     )
-    figure("json_put", put, "s", items=_KEYS)
+    figure("json_put", put, "s", items=KEYS)
 
 
 def draw_edits(count: int) -> list[tuple[str, int, int, int]]:
@@ -250,7 +241,7 @@ def measure_board(hub: Hub, author: Author, branch: Branch, count: int) -> None:
     bare, shown_bare = bare_board(edits)
     figure("json_crdt_edit", bare, "s", edits=count)
     figure("json_crdt_show", shown_bare, "s", edits=count)
-    figure("json_show_to_crdt", shown / shown_bare, "ratio", edits=count, goal=2)
+    judge("json_show_to_crdt", shown / shown_bare, "ratio", 2, edits=count)
 
 
 def _json_change(kind: str, item: str, column: str, number: int) -> JsonChange:
@@ -311,15 +302,15 @@ def open_branch(folder: Path) -> tuple[Replica, Author, Branch]:
     return replica, author, author.founding.create_branch(repo, "main")[0]
 
 
-def measure(folder: Path, count: int) -> float:
-    """Print the figures of documents that `count` commits each made; return the seconds of a put."""
+def measure(folder: Path, count: int) -> dict[str, float]:
+    """Print the figures of documents that `count` commits each made; return the seconds of each call."""
     note(f"{count} commits of each")
     replica, author, branch = open_branch(folder)
-    put = measure_values(replica, author, branch, count)
+    calls = measure_values(replica, author, branch, count)
     if count <= _TEXT_UPDATES_MAX:
         measure_text(replica, author, branch, count)
     replica.close()
-    return put
+    return calls
 
 
 def measure_text(replica: Replica, author: Author, branch: Branch, count: int) -> None:
@@ -342,17 +333,36 @@ def measure_text(replica: Replica, author: Author, branch: Branch, count: int) -
     figure("text_pull_to_merge", pulled / merged, "ratio", updates=count)
 
 
+def write_dict(folder: Path, count: int) -> tuple[Replica, Repo, Branch]:
+    """Return a node whose branch `main` has a dict that so many commits made."""
+    replica, repo, branch = write_history(folder, 0)
+    fill(Author(replica, UserSeed(b"b" * 32), clock_ms), branch, DICT, count)
+    return replica, repo, branch
+
+
+def compare_ingest(count: int) -> None:
+    """Figures of ingest of so many puts, against as many posts, by processor time."""
+    posts, puts = measure_ingest(count), measure_ingest(count, write=write_dict)
+    figure("ingest_documents", puts.rate, "commits/s", commits=count)
+    judge("ingest_documents_to_posts", posts.cpu / puts.cpu, "ratio", 0.8, is_least=True, commits=count)
+
+
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description="Measure documents.")
     parser.add_argument("counts", nargs="*", type=int, default=[100, 10_000])
     parser.add_argument("--json", type=int, default=10_000, help="JSON documents of a query; 0: none")
     parser.add_argument("--edits", type=int, default=10_000, help="edits of one JSON document; 0: none")
+    parser.add_argument(
+        "--ingest", type=int, default=20_000, help="commits that another node takes in; 0: none"
+    )
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        puts = [measure(Path(folder) / str(count), count) for count in given.counts]
-        if len(puts) > 1:
-            figure("dict_put_slowest_to_fastest", max(puts) / min(puts), "ratio", goal=1.3)
+        of_counts = [measure(Path(folder) / str(count), count) for count in given.counts]
+        if len(of_counts) > 1:
+            for call in of_counts[0]:
+                seconds = [calls[call] for calls in of_counts]
+                judge(f"{call}_slowest_to_fastest", max(seconds) / min(seconds), "ratio", 1.3)
         for name, count, work in (
             ("json", given.json, measure_json),
             ("board", given.edits, measure_board),
@@ -361,6 +371,10 @@ def main() -> None:
                 replica, author, branch = open_branch(Path(folder) / name)
                 work(Hub(replica, inline(), clock_ms), author, branch, count)
                 replica.close()
+    if given.ingest:
+        compare_ingest(given.ingest)
+    for row in _judged:
+        note(row)
 
 
 if __name__ == "__main__":

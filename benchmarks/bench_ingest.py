@@ -3,7 +3,7 @@
 Every publication is decoded, its block ids computed, opened, its author's signature checked, judged and stored (a
 writer makes the topic's signature again when it sends: Ed25519 is deterministic). The next batches are read while one is
 stored, as in a daemon. With `--storage-url` and an empty PostgreSQL database, the same into that, held against SQLite in
-the same run. With `--documents`, commits that each put one of 200 keys of a dict are held against the posts.
+the same run.
 """
 
 import argparse
@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import trio
 
-from benchmarks.bench_documents import fill
 from benchmarks.common import (
     batches,
     clock_ms,
@@ -27,14 +26,11 @@ from benchmarks.common import (
     write_history,
     writers_topic,
 )
-from node.authoring.author import Author
 from node.home.config_sections import WORKERS_DEFAULT
 from node.ingest.native_reading import Reader, make_reader
 from node.ingest.replica import Replica
 from node.runtime.blocking import threads, tune_interpreter
 from node.sync.hub import Hub
-from protocol.crypto.keys import UserSeed
-from protocol.formats.document_kinds import DICT
 from storage.repos.epochs import Topic
 from storage.repos.repos import Branch, Repo
 
@@ -94,20 +90,12 @@ def measure(
     return Measured(commit_count / seconds, cpu / commit_count)
 
 
-def write_dict(folder: Path, commit_count: int) -> tuple[Replica, Repo, Branch]:
-    """Return a node whose branch `main` has a dict that so many commits made."""
-    replica, repo, branch = write_history(folder, 0)
-    fill(Author(replica, UserSeed(b"b" * 32), clock_ms), branch, DICT, commit_count)
-    return replica, repo, branch
-
-
 def main() -> None:
     """Print the figures."""
     tune_interpreter()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("count", nargs="?", type=int, default=20_000, help="commits")
     parser.add_argument("--workers", type=int, default=WORKERS_DEFAULT, help="as in the configuration")
-    parser.add_argument("--documents", action="store_true", help="also of puts into a dict")
     parser.add_argument("--storage-url", default="", help="an empty PostgreSQL database")
     given = parser.parse_args()
     count = given.count
@@ -118,10 +106,6 @@ def main() -> None:
     figure("ingest", rate, "commits/s", commits=count)
     figure("ingest_to_bare_verification", rate / limit, "ratio", goal=0.8)
     figure("ingest_cpu", found.cpu * 1e6, "us")
-    if given.documents:
-        documents = measure(count, given.workers, write=write_dict)
-        figure("ingest_documents", documents.rate, "commits/s", commits=count)
-        figure("ingest_documents_to_posts_cpu", found.cpu / documents.cpu, "ratio", goal=0.8)
     if given.storage_url:
         other = measure(count, given.workers, given.storage_url).rate
         figure("ingest_postgresql", other, "commits/s", commits=count)

@@ -20,6 +20,8 @@ from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
 from protocol.crypto.keys import StoreKey, UserSeed
 from protocol.formats.content import Post
+from protocol.formats.document_kinds import SET, ValuesKind
+from protocol.ids import CommitId
 from protocol.limits.peers import BATCH_COUNT_MAX, BATCH_SIZE_TARGET
 from storage.repos.epochs import Topic
 from storage.repos.repos import Branch, Repo, add_repo
@@ -53,12 +55,34 @@ def libsodium_verifications_per_second(seconds: float = 2.0) -> float:
     return count / (time.perf_counter() - began)
 
 
+KEYS = 200
+"""Keys or items of a document that many commits make."""
 STORE_KEY = StoreKey(b"store key".ljust(32, b"-"))
 
 
 def clock_ms() -> int:
     """Unix milliseconds."""
     return time.time_ns() // 1_000_000
+
+
+def fill(author: Author, branch: Branch, kind: ValuesKind, count: int) -> None:
+    """Write a document: in turn one of some keys, each time in place of what it had before."""
+    last: dict[str, CommitId] = {}
+    for start in range(0, count, KEYS):
+        keys = [f"key {number}" for number in range(min(KEYS, count - start))]
+        drafts = [
+            Draft(
+                kind.edit.make(
+                    {key: "" if kind is SET else f"value {start}"},
+                    (),
+                    {key: [last[key]] if key in last else ()},
+                ),
+                document="bench",
+            )
+            for key in keys
+        ]
+        written, _ = author.write_many(branch, lambda _, drafts=drafts: drafts)  # type: ignore[misc]  # bound now
+        last = dict(zip(keys, (one.commit_id for one in written), strict=True))
 
 
 def write_history(
