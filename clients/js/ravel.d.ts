@@ -320,6 +320,7 @@ export interface RepoView {
   branches: number;
   commits: number;
   name: string;
+  of_devices: boolean;
   offers: number;
   permission: "owner" | "admin" | "manage" | "write" | "read" | "former" | "joining" | "damaged";
   repo: string;
@@ -995,6 +996,7 @@ export interface BranchView {
   head_count: number;
   heads: string[];
   kept: boolean;
+  latest_at: number | null;
   main: boolean;
   name: string;
   pending: number;

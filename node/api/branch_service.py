@@ -48,6 +48,7 @@ from protocol.formats.text import id_text
 from ravel.types.branches import BranchList, BranchView
 from ravel.types.commits import CommitView, VerdictView, VoidList
 from ravel.types.timelines import PastCommits, TangleView
+from storage.commits.display import load_latest_time
 from storage.commits.heads import count_heads, load_heads
 from storage.commits.pending import UNREAD, count_pending, count_rejections
 from storage.repos.repos import Branch
@@ -193,6 +194,7 @@ class BranchService:
                     branch,
                     load_heads(connection, branch.num, HEADS_SHOWN_MAX),
                     count_heads(connection, branch.num),
+                    latest_ms=load_latest_time(connection, branch.num),
                     waiting=count_pending(connection, branch.num),
                     unread=count_pending(connection, branch.num, reason=UNREAD),
                     rejected=count_rejections(connection, branch.num),

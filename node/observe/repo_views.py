@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from node.authoring.author import Author
 from node.ingest.people import SHORT_ID_LENGTH
 from node.ingest.vouchers import Vouched
+from node.membership.devices import is_devices_repo
 from node.membership.inbox import Inbox
 from node.membership.joining import Joiner
 from node.membership.lobbies import find_repo, is_lobby
@@ -103,13 +104,14 @@ class RepoViews:
         false: Vouched | None,
     ) -> RepoView:
         replica = self._hub.replica
-        permission, was_member, is_damaged = None, False, False
+        permission, was_member, is_damaged, of_devices = None, False, False, False
         waiting, offers, absence = 0, 0, NOTHING_ABSENT
         signers: list[UserId] = []
         others: int | None = None
         try:
             permission = replica.permission(repo, self._author.user)
             was_member = replica.was_member(repo, self._author.user)
+            of_devices = is_devices_repo(replica, repo, self._author.user)
             waiting, offers = self._requests.count_waiting(repo), self._inbox.count_waiting(repo)
             absence = find_absence(replica, repo, self._author.user)
             signers, is_whole = find_false_signers(replica, repo)
@@ -161,6 +163,7 @@ class RepoViews:
             offers=offers,
             revision=revision,
             is_damaged=is_damaged,
+            of_devices=of_devices,
         )
 
     def _vouched(self, repo: Repo, branches: Sequence[Branch]) -> StandingPart | None:
@@ -196,6 +199,7 @@ class RepoViews:
             "name": ask["repo_name"],
             "permission": "joining",
             "whole": True,
+            "of_devices": False,
             "branches": 0,
             "commits": 0,
             "requests": 0,

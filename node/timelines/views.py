@@ -33,7 +33,8 @@ def repo_view(
     requests: int,
     offers: int,
     revision: int,
-    is_damaged: bool = False,
+    is_damaged: bool,
+    of_devices: bool,
 ) -> RepoView:
     """Show a repo. A user who is no member may read what there is, was one, or is "joining" until the membership arrives.
 
@@ -49,6 +50,7 @@ def repo_view(
         "name": repo.name,
         "permission": "joining" if is_joining else held,
         "whole": repo.has_members,
+        "of_devices": of_devices,
         "branches": sum(not branch.facts.is_root_branch for branch in branches),
         "commits": sum(branch.commit_count - branch.void_count for branch in branches),
         "requests": requests,
@@ -63,6 +65,7 @@ def branch_view(
     heads: Sequence[tuple[CommitId, int]],
     head_count: int,
     *,
+    latest_ms: int | None,
     waiting: int,
     unread: int,
     rejected: int,
@@ -76,6 +79,7 @@ def branch_view(
         "main": branch.is_main,
         "kept": branch.is_kept,
         "commits": branch.commit_count - branch.void_count,
+        "latest_at": None if latest_ms is None else latest_ms // 1000,
         "heads": [id_text(commit_id) for commit_id, _ in heads],
         "head_count": head_count,
         "pending": waiting,

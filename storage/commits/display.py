@@ -43,6 +43,15 @@ def find_display_times(
     return [times[commit.commit_id] for commit in new]
 
 
+def load_latest_time(connection: Connection, branch_num: int) -> int | None:
+    """Return the display time (unix ms) of the last commit that counts; None in a branch without one. Costs O(log n)."""
+    here = (commits.c.branch_num == branch_num) & ~commits.c.is_void
+    last = (
+        select(commits.c.display_time).where(here).order_by(*(one.desc() for one in DISPLAY_ORDER)).limit(1)
+    )
+    return connection.execute(last).scalar()
+
+
 def load_display_window(
     connection: Connection, branch_num: int, limit: int, *, after: CommitId | None, before: CommitId | None
 ) -> list[int]:

@@ -49,6 +49,8 @@ def test_a_second_device_gets_all_repos_by_one_link_and_is_removed_by_one_comman
         assert _user(laptop) in shown
         until(lambda: _held(phone).get("notes") == "owner", "the phone owns the notes too")
         until(lambda: "friends" in _held(phone), "it follows the friend's repo")
+        of_devices = [one["name"] for one in phone.client.list_repos()["repos"] if one["of_devices"]]
+        assert of_devices == ["devices"], "the page leaves it out"
         laptop.kill()  # restarted, it goes on where it was
         laptop.start()
         laptop.client.create_repo("later")

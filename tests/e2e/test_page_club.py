@@ -173,6 +173,11 @@ def test_what_is_known_of_a_person_stands_beside_the_members(tmp_path: Path, pag
         until(lambda: _held(alice).get("bobs") == "write", "alice may write in what bob owns")
         open_panel(page, "devices")
         page.until("document.querySelectorAll('#devices > li').length === 2", 60)
+        of_devices = [one["repo"] for one in alice.client.list_repos()["repos"] if one["of_devices"]]
+        assert len(of_devices) == 1
+        assert not page.evaluate(
+            "[...document.querySelectorAll('.repo bdi')].some((one) => one.textContent === 'devices')"
+        )
         page.click("#devices .danger")
         page.click("dialog[open] .danger")
         page.until(says("bobs", "document.getElementById('device-left')"), 60)

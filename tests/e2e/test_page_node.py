@@ -245,7 +245,7 @@ def test_what_is_new_is_shown_told_and_remembered_by_the_node(tmp_path: Path, pa
         alice.start()
         posts(page)
         page.until(f"{ROWS}.length === 6", 60)
-        page.until("document.getElementById('live').textContent === 'Ravel is running'")
+        page.until("document.getElementById('live').textContent === 'All is well'")
 
 
 def test_to_a_new_member_nothing_is_new_since_a_last_visit_and_own_imports_never_are(

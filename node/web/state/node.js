@@ -157,12 +157,11 @@ function startFrom(list) {
 
 async function take(list, of) {
   const before = new Map((repos.value ?? []).map((repo) => [repo.repo, repo]));
-  const changed = await Promise.all(
-    list.repos.map(async (repo) => ({ ...repo, branches: await branchesOf(repo, before.get(repo.repo)) })),
-  );
+  const found = list.repos.filter((repo) => !repo.of_devices); // what devices tell each other is nothing to read
+  const changed = await Promise.all(found.map(async (repo) => ({ ...repo, branches: await branchesOf(repo, before.get(repo.repo)) })));
   if (of !== opened) return;
   const after = new Map(list.complete ? [] : before);
-  for (const id of list.gone) after.delete(id);
+  for (const id of [...list.gone, ...list.repos.filter((repo) => repo.of_devices).map(({ repo }) => repo)]) after.delete(id);
   for (const repo of changed) after.set(repo.repo, repo);
   cursor = list.cursor;
   batch(() => {

@@ -2,21 +2,27 @@
 
 import { Face, Icon, Tile } from "../parts/face.js";
 import { Empty, Skeleton } from "../parts/form.js";
-import { ID_SHOWN } from "../parts/format.js";
+import { ID_SHOWN, fold } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { addressOf, beside, chosenBranch, chosenRepo, isLive, me, repos, route, status } from "../state/node.js";
 import { news, unread } from "../state/news.js";
 import { actions } from "../state/session.js";
 import { text } from "../strings/text.js";
+import { useEffect, useRef } from "../vendor/preact-hooks.js";
 import { signal } from "../vendor/signals.js";
 import { leave } from "./browsers.js";
 import { waiting } from "./for_you.js";
 import { openPalette } from "./palette.js";
 
-const OPEN_MAX = 6; // repos of which all branches are shown, unless one folds them
+const OPEN_MAX = 6; // repos of which all branches are shown, unless one folds them; of more one may look for a name
+const QUIET_SECONDS = 30 * 24 * 3600; // without anything new, after which many repos stand in one row
+const QUIET_MIN = 2; // repos that a row saves room for
+const KEEPS_ORDER = "#repos .repos:hover, #repos .repos:has(:focus-visible)"; // somebody is about to press what stands there
 
 /** Repo -> whether a person unfolded or folded it. */
 const folds = signal(new Map());
+/** What repos are looked for by; null: they are not. */
+const asked = signal(null);
 
 export function List() {
   const mayAdd = actions.value.includes("admin");
@@ -30,7 +36,7 @@ export function List() {
     <div class="scroll">
       <${ForYouRow} />
       <${UnreadRow} />
-      <div class="side-head"><h1 class="grow">${text.list}</h1></div>
+      <${Heading} />
       <${Amiss} />
       <${Repos} />
     </div>
@@ -59,23 +65,70 @@ function Amiss() {
   return said.map((one) => html`<p class="note-box bad amiss" role="alert"><${Icon} name="warn" />${one}</p>`);
 }
 
+/** Says in which order repos stand; of many, one may look for a name. */
+function Heading() {
+  const field = useRef(null);
+  const isMany = repos.value?.length > OPEN_MAX;
+  const isOpen = isMany && asked.value !== null;
+  useEffect(() => isOpen && field.current.focus(), [isOpen]);
+  const close = (event) => event.key === "Escape" && (asked.value = null);
+  return html`<div class="side-head"><h1 class="grow">${isMany ? text.listByLatest : text.list}</h1>
+      ${isMany && html`<button type="button" id="filter" class="quiet" aria-expanded=${isOpen} onClick=${() => (asked.value = isOpen ? null : "")}>${text.filter}</button>`}</div>
+    ${isOpen && html`<input type="search" id="filter-by" class="filter" ref=${field} aria-label=${text.filterBy} placeholder=${text.filterBy} autocomplete="off" value=${asked.value}
+      onInput=${(event) => (asked.value = event.target.value)} onKeyDown=${close} />`}`;
+}
+
 function Repos() {
   if (!repos.value) return html`<${Skeleton} lines=${4} />`;
   if (!repos.value.length) {
     return html`<${Empty} id="empty"><p>${text.noRepos}</p><//>`; // the ways to one stand beside it
   }
-  const whole = repos.value.filter((one) => one.whole);
-  const single = repos.value.filter((one) => !one.whole);
+  const all = inOrder(repos.value);
+  if (asked.value?.trim() && all.length > OPEN_MAX) return html`<${Found} all=${all} words=${fold(asked.value.trim())} />`;
+  const whole = all.filter((one) => one.whole);
+  const single = all.filter((one) => !one.whole);
   if (!whole.length) return html`<ul class="repos">${single.map(draw)}</ul>`;
-  return html`<ul class="repos">${whole.map(draw)}</ul>${single.length > 0 && html`<${Singles} all=${single} />`}`;
+  const before = Date.now() / 1000 - QUIET_SECONDS;
+  const calm = whole.length > OPEN_MAX ? whole.filter((one) => isQuiet(one, before)) : [];
+  const quiet = calm.length < QUIET_MIN ? [] : calm;
+  return html`<ul class="repos">${whole.filter((one) => !quiet.includes(one)).map(draw)}</ul>
+    ${quiet.length > 0 && html`<${Folded} id="quiet" all=${quiet} heading=${text.quiet} said=${text.moreRepos(quiet.length)} />`}
+    ${single.length > 0 && html`<${Folded} all=${single} said=${text.singleBranches(single.length)} />`}`;
 }
 
-/** Branches that are followed by themselves, as what others offer is: below what one is a member of, and folded. */
-function Singles({ all }) {
+/** When something was written in a repo last. One that is waited for stands first. */
+const latestOf = ({ branches }) => (branches.length ? Math.max(...branches.map((one) => one.latest_at ?? 0)) : Infinity);
+
+let order = []; // of ids, as they stood last
+
+/** The repos with the latest news first. None moves from under a hand: the order stays while one is in the list. */
+function inOrder(all) {
+  const place = new Map(document.querySelector(KEEPS_ORDER) ? order.map((id, at) => [id, at]) : []);
+  const sorted = [...all].sort((one, other) => (place.get(one.repo) ?? -1) - (place.get(other.repo) ?? -1) || latestOf(other) - latestOf(one) || one.name.localeCompare(other.name));
+  order = sorted.map((one) => one.repo);
+  return sorted;
+}
+
+function isQuiet(repo, before) {
+  const isAsked = repo.requests > 0 || repo.offers > 0 || repo.repo === chosenRepo.value;
+  return !isAsked && latestOf(repo) < before && !repo.branches.some(({ branch }) => news.value.get(branch)?.unseen);
+}
+
+/** What is called so: of a repo of another name the branches that are. */
+function Found({ all, words }) {
+  const has = ({ name }) => fold(name).includes(words);
+  const found = all.map((repo) => (has(repo) ? repo : { ...repo, branches: repo.branches.filter(has), isPart: true })).filter((repo) => !repo.isPart || repo.branches.length);
+  if (!found.length) return html`<p class="facts none">${text.noneCalledSo}</p>`;
+  return html`<ul class="repos">${found.map((repo) => html`<${Repo} key=${repo.repo} repo=${repo} isFound />`)}</ul>`;
+}
+
+/** Repos below the others, in one row: quiet ones, and branches that are followed by themselves, as what others offer is. */
+function Folded({ id, all, heading = "", said }) {
   const isChosen = all.some((one) => one.repo === chosenRepo.value);
   const isNew = all.some(({ branches }) => branches.some(({ branch }) => news.value.get(branch)?.unseen));
-  return html`<details class="singles" open=${isChosen || undefined}><summary class=${isNew ? "nav-row unread" : "nav-row"}><${Icon} name="turn" size="s turn" />
-    <span class="cut">${text.singleBranches(all.length)}</span></summary><ul class="repos">${all.map(draw)}</ul></details>`;
+  return html`${heading && html`<div class="side-head"><h2 class="grow">${heading}</h2></div>`}
+    <details id=${id} class="singles" open=${isChosen || undefined}><summary class=${isNew ? "nav-row unread" : "nav-row"}><${Icon} name="turn" size="s turn" />
+    <span class="cut">${said}</span></summary><ul class="repos">${all.map(draw)}</ul></details>`;
 }
 
 const drawn = new WeakMap();
@@ -86,11 +139,11 @@ function draw(repo) {
   return drawn.get(repo);
 }
 
-function Repo({ repo }) {
+function Repo({ repo, isFound = false }) {
   const branches = repo.branches.filter((one) => !one.archived);
   const first = branches[0]?.branch ?? repo.repo;
-  const isOpen = folds.value.get(repo.repo) ?? (repo.repo === chosenRepo.value || repos.value.length <= OPEN_MAX);
-  const fold = (event) => {
+  const isOpen = isFound || (folds.value.get(repo.repo) ?? (repo.repo === chosenRepo.value || repos.value.length <= OPEN_MAX));
+  const turn = (event) => {
     event.preventDefault();
     folds.value = new Map([...folds.value, [repo.repo, !isOpen]]);
   };
@@ -101,7 +154,7 @@ function Repo({ repo }) {
   const asks = (count, panel, said) => count > 0 && html`<a class="nav-row unread" href=${addressOf(first, panel)}>
     <span class="cut">${said(count)}</span><span class="badge at">${count}</span></a>`;
   return html`<li><details class="repo" open=${isOpen}>
-    <summary class=${sum.unseen ? "nav-row unread" : "nav-row"} onClick=${fold}><${Icon} name="turn" size="s turn" /><${Tile} id=${repo.repo} name=${repo.name} />
+    <summary class=${sum.unseen ? "nav-row unread" : "nav-row"} onClick=${turn}><${Icon} name="turn" size="s turn" /><${Tile} id=${repo.repo} name=${repo.name} />
       <bdi class="cut">${repo.name}</bdi><${Standing} repo=${repo} /><span class="sum"><${New} of=${sum} /></span></summary>
     ${isOpen && html`<div class="inner">
       ${branches.map((branch) => html`<${Branch} key=${branch.branch} branch=${branch} />`)}
@@ -136,7 +189,7 @@ function New({ of }) {
 function Me() {
   const own = me.value;
   if (!own) {
-    return html`<div class="me"><span id="live" role="status" class=${isLive.value ? "sync" : "sync off"}>${isLive.value ? text.live : text.notLive}</span>
+    return html`<div class="me"><span id="live" role="status" class=${isLive.value ? "sync" : "sync off"}>${isLive.value ? text.running : text.notLive}</span>
       <button id="leave" type="button" class="quiet" onClick=${leave}>${text.lock}</button></div>`;
   }
   return html`<a class="me" href=${beside("settings")} title=${text.panels.settings}>

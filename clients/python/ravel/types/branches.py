@@ -17,6 +17,9 @@ class BranchView(TypedDict):
         bool, means("False: its contents are not kept on this node, and come when they are opened.")
     ]
     commits: Count
+    latest_at: Annotated[
+        int | None, means("Unix seconds of its last commit as timelines by time show it. Null: it has none.")
+    ]
     heads: Annotated[list[Id], means("At most 128.")]
     head_count: Count
     pending: Annotated[int, means("Commits that wait for their causes.", ge=0)]

@@ -243,6 +243,10 @@ class RepoView(TypedDict):
         bool,
         means("False: this node follows single branches of it, and knows neither its members nor its name."),
     ]
+    of_devices: Annotated[
+        bool,
+        means("True: this user's devices find each other in it; people need not meet it among their repos."),
+    ]
     branches: Count
     commits: Count
     requests: Annotated[

@@ -14,7 +14,7 @@ from node.ingest.replica import Replica
 from protocol.crypto.keys import UserSeed
 from protocol.formats.body import Grant, Permission
 from storage.commits.commits import load_numbered
-from storage.commits.display import load_display_window
+from storage.commits.display import load_display_window, load_latest_time
 from storage.commits.void_marks import load_judged, mark_void
 from storage.repos.repos import Branch
 from tests.support.builders import NOW_MS, World, count_accepted, writing_topic
@@ -121,5 +121,18 @@ def test_windows_go_in_both_directions_and_pass_over_what_is_void(world: World) 
     assert _shown(world, here, 2, after="f") == ""
     with world.replica.database.read() as connection:
         root = world.replica.root_branch(world.repo)
+        assert load_latest_time(connection, world.branch.num) == NOW_MS + 5 * _HOUR_MS
         elsewhere = world.commits["a"].commit_id
         assert load_display_window(connection, root.num, 2, after=elsewhere, before=None) == []
+
+
+def test_the_latest_time_is_of_what_counts_and_there_is_none_without_a_commit(world: World) -> None:
+    for hour, name in enumerate("ab"):
+        _write(world, name, hour + 1, [])
+    with world.replica.database.write() as connection:
+        judged = load_judged(connection, world.branch.num, [world.commits["b"].commit_id])
+        mark_void(
+            world.replica.database, connection, world.branch.num, [one.num for one in judged], is_void=True
+        )
+        assert load_latest_time(connection, world.branch.num) == NOW_MS + _HOUR_MS
+        assert load_latest_time(connection, world.branch.num + 1000) is None
