@@ -35,9 +35,9 @@ test("each part of a standing has its words, and one of a newer node none", () =
   ];
   assert.equal(
     text.standingSentence({ parts }, (seconds) => `time ${seconds}`),
-    "Waiting for secrets since time 5: members have gone on to new ones, and none has handed them to this computer yet, " +
-      "which Ann or Ben or 3 others have; in sync with relay aaaaaaaaaaaa, Bob and 2 more since time 7; " +
-      "at least 1000 of your commits are on this computer only, as far as known.",
+    "Waiting for new keys since time 5: members have gone on to them, and none has handed them to this computer yet, " +
+      "which Ann or Ben or 3 others have. Relay aaaaaaaaaaaa, Bob and 2 more have everything. " +
+      "At least 1000 of your changes are on this computer only, as far as known.",
   );
 });
 

@@ -248,7 +248,6 @@ export const text = {
   fault: (fault) => `Was geschrieben wird oder kommt, lässt sich hier vielleicht nicht speichern: ${nodeSaid(fault)}`,
   displaced: "Ein anderer Knoten benutzt den Schlüssel von diesem. Halte einen von beiden für immer an.",
   ownForks: (count) => `${many(count, "Stelle", "Stellen")} deines Feeds doppelt benutzt. Sorge dafür, dass kein zweiter Knoten deinen Schlüssel benutzt.`,
-  unheld: (count) => `${commits(count)} von dir nur auf diesem Computer.`,
   readBranch: (name) => `Andere nur ${name} lesen lassen`,
   readLinkWarning: "Wer diesen Link hat, kann lesen, für immer. Mitglieder sehen nicht, wer es tut. Er läuft nicht ab und lässt sich nicht zurücknehmen.",
   readLinkAbout: "Schick ihn nur Leuten, die alles lesen dürfen, was er öffnet.",

@@ -23,10 +23,13 @@ export function calledPeer({ name, owner }) {
 }
 
 function peers(part) {
-  const names = (part.peers ?? []).map((one) => calledPeer(one) || `${one.relay ? "Relay" : "Peer"} ${one.peer.slice(0, ID_SHOWN)}`);
+  const names = (part.peers ?? []).map((one) => calledPeer(one) || `${one.relay ? "Relay" : "Computer"} ${one.peer.slice(0, ID_SHOWN)}`);
   const more = part.code === "in_sync" && names.length ? part.count : 0;
-  return `${names.join(", ") || "einem Peer"}${more ? ` und ${more} weiteren` : ""}`;
+  if (more) names.push(`${more} weitere`);
+  return names.length > 1 ? `${names.slice(0, -1).join(", ")} und ${names.at(-1)}` : names[0] || "ein anderer Computer";
 }
+const isSeveral = (part) => (part.peers ?? []).length > 1 || (part.code === "in_sync" && part.count > 0);
+const have = (part) => (isSeveral(part) ? "haben" : "hat");
 
 /** Some names, joined by a word, the first of many. */
 function names({ people }, word) {
@@ -53,8 +56,8 @@ const REFUSALS = {
 
 /** Code of a part -> its words; `since` is " seit TIME", or nothing. */
 const WORDS = {
-  membership_damaged: () => "wer Mitglied ist, lässt sich nicht sagen: Commits der Mitgliedschaft sind hier beschädigt",
-  ask_sending: () => "Bitte um Aufnahme: Sie geht hinaus, sobald ein Knoten des Links erreicht wird",
+  membership_damaged: () => "wer Mitglied ist, lässt sich nicht sagen: Teile der Mitgliedschaft sind hier beschädigt",
+  ask_sending: () => "Bitte um Aufnahme: Sie geht hinaus, sobald ein Computer des Links erreicht wird",
   ask_waiting: (one) => `${one.people[0]} um Aufnahme gebeten, die Antwort steht aus; Wörter: ${one.reason}`,
   ask_accepted: () => "aufgenommen: Das Repo ist noch nicht gekommen",
   ask_refused: (one) => `${one.people[0]} hat die Bitte abgelehnt`,
@@ -63,61 +66,62 @@ const WORDS = {
   ask_failed: (one) => `mit diesem Link kannst du um nichts bitten: ${one.reason}`,
   joining: () => "Beitritt: Die Mitgliedschaft ist noch nicht gekommen",
   secrets_missing: (one, since) =>
-    `wartet auf Schlüssel${since}: Die Mitglieder haben neue, und niemand hat sie diesem Knoten bisher gegeben${helpers(one, "kann es")}`,
-  excluded: (_, since) => `abgeschnitten${since}: Du bist kein Mitglied mehr, und was Mitglieder seither schreiben, ist nicht für diesen Knoten`,
+    `wartet auf Schlüssel${since}: Die Mitglieder haben neue, und niemand hat sie diesem Computer bisher gegeben${helpers(one, "kann es")}`,
+  excluded: (_, since) => `abgeschnitten${since}: Du bist kein Mitglied mehr, und was Mitglieder seither schreiben, ist nicht für diesen Computer`,
   former: () => "du bist kein Mitglied mehr und liest, was mit dir geteilt wurde",
   link_ended: (_, since) =>
     `abgeschnitten${since}: Das Repo hat durch einen Ausschluss oder eine Erneuerung neue Schlüssel, und dein Link öffnet nichts Neueres; bitte ein Mitglied um einen neuen`,
   join_refused: (one) => `deine Einladung wurde abgelehnt (${one.reason})`,
   reading: () => "liest das Repo, ohne Mitglied zu sein",
   reading_branches: () => "liest einzelne Zweige, ohne Mitglied zu sein",
-  causes_missing: (one) => `${some(one, "Commit wartet", "Commits warten")} auf frühere, die nicht hier sind${helpers(one, "hat sie")}`,
+  causes_missing: (one) => `${some(one, "Änderung wartet", "Änderungen warten")} auf frühere, die nicht hier sind${helpers(one, "hat sie")}`,
   waiting: () => "wartet auf etwas, das nicht hier ist",
   epoch_due: (one) => `neue Schlüssel stehen an, weil sich die Mitglieder geändert haben${helpers(one, "macht sie")}`,
-  uncertain: (one) => `du kannst noch nicht schreiben: Peers werden nach deinen Commits gefragt (${one.reason})`,
+  uncertain: (one) => `du kannst noch nicht schreiben: Andere werden nach dem gefragt, was du früher geschrieben hast (${one.reason})`,
   vouched: (one, _, time) => `neueste Beiträge, wie ${one.people[0]} sie hatte (${time})`,
-  false_voucher: (one) => `der Link von ${one.people[0]} nennt Beiträge, die hier abgelehnt wurden`,
+  false_voucher: (one) => `der Link von ${one.people[0]} nennt Beiträge, die hier nicht zählen`,
   false_checkpoint: (one) => `andere Mitglieder, als aus dem folgen, was hier ist, unterschrieben von ${names(one, "und")}`,
   own_forks: (one) => `${some(one, "Stelle", "Stellen")} deines Feeds doppelt benutzt`,
-  unread: (one) => `${some(one, "Commit", "Commits")} in einem neueren Format, das dieses Ravel nicht zeigt`,
-  damaged: (one) => `${some(one, "Commit", "Commits")} hier beschädigt und bei Peers erbeten`,
-  in_sync: (one, since) => `gleichauf mit ${peers(one)}${since}`,
-  alone: () => "kein Peer ist verbunden",
-  held: (one, _, time) => `vollständig bei ${peers(one)}: ${time}`,
+  unread: (one) => `${some(one, "Änderung", "Änderungen")} in einem neueren Format, das dieses Ravel nicht zeigt`,
+  damaged: (one) => `${some(one, "Änderung", "Änderungen")} hier beschädigt und bei anderen erbeten`,
+  in_sync: (one) => `${peers(one)} ${have(one)} alles`,
+  alone: () => "niemand sonst ist verbunden",
+  held: (one, _, time) => `${peers(one)} ${isSeveral(one) ? "hatten" : "hatte"} alles: ${time}`,
   not_shared: (one) =>
     one.count === undefined
-      ? "kein verbundener Peer folgt ihm"
-      : `${some(one, "Peer ist", "Peers sind")} verbunden${one.foreign ? ` (${one.foreign} mit einer anderen Version von Ravel)` : ""}, und keiner folgt diesem Repo`,
-  syncing: () => "noch nicht gleichauf",
-  refused: (one) => `mehr davon wird abgelehnt, bei ${peers(one)}: ${REFUSALS[one.reason] ?? one.reason}`,
+      ? "niemand, der verbunden ist, hat dieses Repo"
+      : `${some(one, "anderer Computer ist", "andere Computer sind")} verbunden${one.foreign ? ` (${one.foreign} mit einer anderen Version von Ravel)` : ""}, und keiner hat dieses Repo`,
+  syncing: () => "anderen oder diesem Computer fehlt noch etwas",
+  refused: (one) => `${peers(one)} ${isSeveral(one) ? "nehmen" : "nimmt"} nicht mehr davon: ${REFUSALS[one.reason] ?? one.reason}`,
   comparing: (one) => `vergleicht mit ${peers(one)}`,
-  behind: (one) => `${some(one, "Commit", "Commits")} im Rückstand, Nachschub von ${peers(one)}${pace(one)}`,
+  behind: (one) => `${some(one, "Änderung kommt", "Änderungen kommen")} noch von ${peers(one)}${pace(one)}`,
   behind_quiet: (one) =>
-    `${some(one, "Commit", "Commits")} im Rückstand gegenüber ${peers(one)}; nichts gekommen seit ${one.seconds >= QUIET_MAX_SECONDS ? "mehr als " : ""}${lasting(one.seconds)}`,
-  follows_parts: (one) => `bei ${peers(one)} nur Teile davon, oder das Repo, wie es vor einem Ausschluss war`,
-  keeps_parts: (one) => `bei ${peers(one)} alle Commits, aber ${one.count ? `nur die Inhalte von ${some(one, "Zweig", "Zweigen")}` : "nicht alle Inhalte"}`,
+    `${some(one, "Änderung fehlt", "Änderungen fehlen")} noch von ${peers(one)}; nichts gekommen seit ${one.seconds >= QUIET_MAX_SECONDS ? "mehr als " : ""}${lasting(one.seconds)}`,
+  follows_parts: (one) => `${peers(one)} ${have(one)} nur Teile davon, oder das Repo, wie es vor einem Ausschluss war`,
+  keeps_parts: (one) => `${peers(one)} ${isSeveral(one) ? "wissen" : "weiß"} von allem, ${have(one)} aber ${one.count ? `nur die Inhalte von ${some(one, "Zweig", "Zweigen")}` : "nicht alle Inhalte"}`,
   not_kept: (one) => `Inhalte von ${some(one, "Zweig", "Zweigen")} werden hier nicht behalten und kommen beim Öffnen`,
-  topics_waiting: (one) => `${some(one, "Topic wartet", "Topics warten")} auf den Vergleich mit ${peers(one)}`,
-  sending: (one) => `sendet ${some(one, "Commit", "Commits")} zu ${peers(one)}${pace(one)}`,
+  topics_waiting: (one) => `${some(one, "Teil davon wartet", "Teile davon warten")} auf den Vergleich mit ${peers(one)}`,
+  sending: (one) => `${some(one, "Änderung ist", "Änderungen sind")} auf dem Weg zu ${peers(one)}${pace(one)}`,
   stalled: (one, since) => {
     const isSilent = one.reason !== "takes_nothing";
-    const uncounted = isSilent ? "vergleicht mit" : "Commits auf dem Weg zu";
-    const what = one.count === undefined ? uncounted : `${some(one, "Commit", "Commits")} auf dem Weg zu`;
+    const uncounted = isSilent ? "vergleicht mit" : "Änderungen auf dem Weg zu";
+    const what = one.count === undefined ? uncounted : `${some(one, "Änderung", "Änderungen")} auf dem Weg zu`;
     return `${what} ${peers(one)}, ${isSilent ? "von dort kein Lebenszeichen" : "von dort keine Bestätigung"}${since}`;
   },
-  unheld_unknown: () => "von keinem anderen Computer ist bekannt, dass er hat, was du schreibst",
-  unheld: (one) => `${some(one, "Commit", "Commits")} von dir nur auf diesem Computer, soweit bekannt`,
+  unheld_unknown: () => "von niemandem sonst ist bekannt, dass er hat, was du schreibst",
+  unheld: (one) => `${some(one, "Änderung", "Änderungen")} von dir nur auf diesem Computer, soweit bekannt`,
   unfetched_files: (one) => `${some(one, "Datei", "Dateien")} von dir nur auf diesem Computer, soweit bekannt`,
   guests: (one) => `mindestens ${many(one.count, "Leser ist", "Leser sind")} verbunden, ohne Mitglied zu sein`,
   requests: (one) => `${some(one, "Person bittet", "Personen bitten")} um Aufnahme`,
 };
 
-/** The sentence of a standing. `when` gives a time in words. A code of a newer node is left out. */
+/** The sentences of a standing. `when` gives a time in words. A code of a newer node is left out. */
 export const standingSentence = ({ parts }, when) =>
   parts
     .filter((one) => one.code in WORDS)
     .map((one) => {
       const time = one.at === undefined || one.at === null ? "" : when(one.at);
-      return WORDS[one.code](one, time && ` seit ${time}`, time);
+      const said = WORDS[one.code](one, time && ` seit ${time}`, time);
+      return said[0].toUpperCase() + said.slice(1);
     })
-    .join("; ");
+    .join(". ");

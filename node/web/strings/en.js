@@ -246,7 +246,6 @@ export const text = {
   displaced: "Another computer uses your key. Stop Ravel on one of the two for good.",
   ownForks: (count) =>
     `${many(count, "place")} of your feed ${count === 1 ? "was" : "were"} used twice. See that no second computer uses your key.`,
-  unheld: (count) => `${many(count, "commit")} of yours ${count === 1 ? "is" : "are"} on this computer only.`,
   readBranch: (name) => `Let others read ${name} alone`,
   readLinkWarning: "Anyone with this link can read, for ever. Members cannot see who does. It does not expire and cannot be taken back.",
   readLinkAbout: "Send it only to people who may read everything that it opens.",

@@ -12,7 +12,7 @@ export const lasting = (seconds) => {
   return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 };
 
-const some = (part, one) => `${part.least ? "at least " : ""}${many(part.count, one)}`;
+const some = (part, one, several) => `${part.least ? "at least " : ""}${many(part.count, one, several)}`;
 const yours = (part, what) =>
   `${part.least ? "at least " : ""}${part.count} of your ${what} ${part.count === 1 ? "is" : "are"} on this computer only, as far as known`;
 const are = (part) => (part.count === 1 ? "is" : "are");
@@ -26,10 +26,13 @@ export function calledPeer({ name, owner }) {
 }
 
 function peers(part) {
-  const names = (part.peers ?? []).map((one) => calledPeer(one) || `${one.relay ? "relay" : "peer"} ${one.peer.slice(0, ID_SHOWN)}`);
+  const names = (part.peers ?? []).map((one) => calledPeer(one) || `${one.relay ? "relay" : "computer"} ${one.peer.slice(0, ID_SHOWN)}`);
   const more = part.code === "in_sync" && names.length ? part.count : 0;
-  return `${names.join(", ") || "a peer"}${more ? ` and ${more} more` : ""}`;
+  if (more) names.push(`${more} more`);
+  return names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0] || "another computer";
 }
+const isSeveral = (part) => (part.peers ?? []).length > 1 || (part.code === "in_sync" && part.count > 0);
+const have = (part) => (isSeveral(part) ? "have" : "has");
 
 /** Some names, joined by a word, the first of many. */
 function names({ people }, word) {
@@ -57,7 +60,7 @@ const REFUSALS = {
 
 /** Code of a part -> its words; `since` is " since TIME", or nothing. */
 const WORDS = {
-  membership_damaged: () => "who is a member cannot be told: commits of the membership are damaged here",
+  membership_damaged: () => "who is a member cannot be told: parts of the membership are damaged here",
   ask_sending: () => "asking to join: the request goes out when a computer of the link is met",
   ask_waiting: (one) => `asked ${one.people[0]} to be let in, and waiting for an answer; code: ${one.reason}`,
   ask_accepted: () => "let in: the repo has not come yet",
@@ -67,62 +70,63 @@ const WORDS = {
   ask_failed: (one) => `the link lets you ask nothing: ${one.reason}`,
   joining: () => "joining: the membership has not come yet",
   secrets_missing: (one, since) =>
-    `waiting for secrets${since}: members have gone on to new ones, and none has handed them to this computer yet${helpers(one, "has", "have")}`,
+    `waiting for new keys${since}: members have gone on to them, and none has handed them to this computer yet${helpers(one, "has", "have")}`,
   excluded: (_, since) => `cut off${since}: you are no member any more, and what members write since is not for this computer`,
   former: () => "you are no member any more, and read what was shared with you",
   link_ended: (_, since) =>
-    `cut off${since}: the repo got new secrets by an exclusion or a renewal, and your link opens nothing newer; ask a member for a new one`,
+    `cut off${since}: the repo got new keys by an exclusion or a renewal, and your link opens nothing newer; ask a member for a new one`,
   join_refused: (one) => `your invitation was refused (${one.reason})`,
   reading: () => "reading the repo without being a member",
   reading_branches: () => "reading single branches without being a member",
   causes_missing: (one) =>
-    `${some(one, "commit")} ${one.count === 1 ? "waits" : "wait"} for earlier ones that are not here${helpers(one, "has", "have")}`,
+    `${some(one, "change")} ${one.count === 1 ? "waits" : "wait"} for earlier ones that are not here${helpers(one, "has", "have")}`,
   waiting: () => "waiting for what is not here",
-  epoch_due: (one) => `new secrets are due since the members have changed${helpers(one, "starts", "start")}`,
-  uncertain: (one) => `you cannot write yet: peers are asked for commits of yours (${one.reason})`,
+  epoch_due: (one) => `new keys are due since the members have changed${helpers(one, "starts", "start")}`,
+  uncertain: (one) => `you cannot write yet: others are asked for what you wrote before (${one.reason})`,
   vouched: (one, _, time) => `newest posts as ${one.people[0]} had them on ${time}`,
-  false_voucher: (one) => `the link of ${one.people[0]} names posts that were rejected here`,
+  false_voucher: (one) => `the link of ${one.people[0]} names posts that do not count here`,
   false_checkpoint: (one) => `${names(one, "and")} signed other members than follow from what is here`,
   own_forks: (one) => `${some(one, "place")} of your feed ${one.count === 1 ? "was" : "were"} used twice`,
-  unread: (one) => `${some(one, "commit")} ${are(one)} of a newer format, which this Ravel does not show`,
-  damaged: (one) => `${some(one, "commit")} ${are(one)} damaged here, and asked of peers`,
-  in_sync: (one, since) => `in sync with ${peers(one)}${since}`,
-  alone: () => "no peer is connected",
-  held: (one, _, time) => `${peers(one)} had all commits on ${time}`,
+  unread: (one) => `${some(one, "change")} ${are(one)} of a newer format, which this Ravel does not show`,
+  damaged: (one) => `${some(one, "change")} ${are(one)} damaged here, and asked of others`,
+  in_sync: (one) => `${peers(one)} ${have(one)} everything`,
+  alone: () => "nobody else is connected",
+  held: (one, _, time) => `${peers(one)} had everything at ${time}`,
   not_shared: (one) =>
     one.count === undefined
-      ? "no connected peer follows it"
-      : `${some(one, "peer")} ${are(one)} connected${one.foreign ? ` (${one.foreign} of another version of Ravel)` : ""}, and none follows this repo`,
-  syncing: () => "not in sync yet",
-  refused: (one) => `${peers(one)} takes no more of it: ${REFUSALS[one.reason] ?? one.reason}`,
+      ? "nobody who is connected has this repo"
+      : `${some(one, "other computer")} ${are(one)} connected${one.foreign ? ` (${one.foreign} of another version of Ravel)` : ""}, and none has this repo`,
+  syncing: () => "others do not have everything yet, or this computer has not",
+  refused: (one) => `${peers(one)} ${isSeveral(one) ? "take" : "takes"} no more of it: ${REFUSALS[one.reason] ?? one.reason}`,
   comparing: (one) => `comparing with ${peers(one)}`,
-  behind: (one) => `behind by ${some(one, "commit")}, to come from ${peers(one)}${pace(one)}`,
+  behind: (one) => `${some(one, "change")} ${are(one)} to come from ${peers(one)}${pace(one)}`,
   behind_quiet: (one) =>
-    `behind by ${some(one, "commit")} as ${peers(one)} states, which has sent none for ${one.seconds >= QUIET_MAX_SECONDS ? "more than " : ""}${lasting(one.seconds)}`,
-  follows_parts: (one) => `${peers(one)} follows parts of it, or the repo as it was before an exclusion`,
-  keeps_parts: (one) => `${peers(one)} has all commits, and ${one.count ? `keeps contents of ${some(one, "branch", "branches")} alone` : "not all contents"}`,
+    `${some(one, "change")} ${are(one)} to come from ${peers(one)}, of which none has come for ${one.seconds >= QUIET_MAX_SECONDS ? "more than " : ""}${lasting(one.seconds)}`,
+  follows_parts: (one) => `${peers(one)} ${have(one)} parts of it, or the repo as it was before an exclusion`,
+  keeps_parts: (one) => `${peers(one)} ${isSeveral(one) ? "know" : "knows"} of everything, and ${one.count ? `keeps contents of ${some(one, "branch", "branches")} alone` : "has not all contents"}`,
   not_kept: (one) => `contents of ${some(one, "branch", "branches")} are not kept here, and come when you open them`,
-  topics_waiting: (one) => `${some(one, "topic")} ${one.count === 1 ? "waits" : "wait"} to be compared with ${peers(one)}`,
-  sending: (one) => `sending ${some(one, "commit")} to ${peers(one)}${pace(one)}`,
+  topics_waiting: (one) => `${some(one, "part")} of it ${one.count === 1 ? "waits" : "wait"} to be compared with ${peers(one)}`,
+  sending: (one) => `${some(one, "change")} ${are(one)} on the way to ${peers(one)}${pace(one)}`,
   stalled: (one, since) => {
     const isSilent = one.reason !== "takes_nothing";
-    const uncounted = isSilent ? "comparing with" : "commits are to go to";
-    const what = one.count === undefined ? uncounted : `${some(one, "commit")} ${are(one)} to go to`;
+    const uncounted = isSilent ? "comparing with" : "changes are to go to";
+    const what = one.count === undefined ? uncounted : `${some(one, "change")} ${are(one)} to go to`;
     return `${what} ${peers(one)}, ${isSilent ? "of which nothing has been heard" : "which has confirmed none"}${since}`;
   },
-  unheld_unknown: () => "no other computer is known to have what you wrote",
-  unheld: (one) => yours(one, "commits"),
+  unheld_unknown: () => "nobody else is known to have what you wrote",
+  unheld: (one) => yours(one, "changes"),
   unfetched_files: (one) => yours(one, "files"),
   guests: (one) => `at least ${many(one.count, "reader")} who ${are(one)} no member ${are(one)} connected`,
-  requests: (one) => `${some(one, "user")} ${one.count === 1 ? "asks" : "ask"} to be let in`,
+  requests: (one) => `${some(one, "person", "people")} ${one.count === 1 ? "asks" : "ask"} to be let in`,
 };
 
-/** The sentence of a standing. `when` gives a time in words. A code of a newer node is left out. */
+/** The sentences of a standing. `when` gives a time in words. A code of a newer node is left out. */
 export const standingSentence = ({ parts }, when) =>
   parts
     .filter((one) => one.code in WORDS)
     .map((one) => {
       const time = one.at === undefined || one.at === null ? "" : when(one.at);
-      return WORDS[one.code](one, time && ` since ${time}`, time);
+      const said = WORDS[one.code](one, time && ` since ${time}`, time);
+      return said[0].toUpperCase() + said.slice(1);
     })
-    .join("; ");
+    .join(". ");

@@ -19,7 +19,6 @@ export function About({ repo, branch }) {
     <div class="part"><h3>${text.whoHasWhat}</h3>
       <p class=${["former", "cut_off", "damaged"].includes(repo.standing.state) ? "error" : ""}><${Standing} of=${repo.standing} /></p>
       ${repo.standing.own_forks > 0 && html`<p class="alarm">${text.ownForks(repo.standing.own_forks)}</p>`}
-      ${repo.standing.unheld > 0 && html`<p class="alarm">${text.unheld(repo.standing.unheld)}</p>`}
       <${Holders} repo=${repo} />
       <p class="facts">${text.knownFrom}</p></div>
     <div class="part"><h3>${text.canDo}</h3><div class="rows">

@@ -15,9 +15,9 @@ export function signOf({ state, parts }) {
   return SIGNS[state] ?? "";
 }
 
-/** The sentence on a repo's standing. The id of a peer without a name leads to where one names it. */
+/** The sentences on a repo's standing. The id of a computer without a name leads to where one names it. */
 export function Standing({ of }) {
-  const parts = text.standingSentence(of, when).split(/((?:[Pp]eer|[Rr]elay) [a-z2-7]{12}\b)/);
+  const parts = text.standingSentence(of, when).split(/((?:[Cc]omputer|[Rr]elay) [a-z2-7]{12}\b)/);
   return parts.map((part, index) => (index % 2 ? html`<a href=${beside("peers")}>${part}</a>` : part));
 }
 
