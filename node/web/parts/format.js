@@ -2,7 +2,7 @@
 
 import { text } from "../strings/text.js";
 
-const WHO_MAX = 24;
+const WHO_MAX = 40;
 export const ID_SHOWN = 12; // characters that stand for an id
 
 export function bytes(size) {
@@ -68,9 +68,14 @@ export function whenExactly(seconds) {
 
 /** Who is shown as the author. What an importer says of one is marked: it must not pass for a member's name. */
 export function whoOf(item, names) {
-  if (item.imported_author) return text.imported(cut(item.imported_author));
+  const name = cut(nameIn(item, names));
+  return item.imported_author ? text.imported(name) : name;
+}
+
+/** The author's name with all its letters, as a face takes it. */
+export function nameIn(item, names) {
   const { author, author_name: name } = item.origin ?? item;
-  return cut(names.get(author) || name || (item.origin ? author : item.person ?? item.author).slice(0, ID_SHOWN));
+  return item.imported_author || names.get(author) || name || (item.origin ? author : item.person ?? item.author).slice(0, ID_SHOWN);
 }
 
 /** A name that fits a row. What tells look-alikes apart stands at its end, and stays. */

@@ -1,7 +1,7 @@
 // The newest posts of a branch whose past is on its way: to be read, and nothing more until they are in the timeline.
 
 import { Face } from "../parts/face.js";
-import { clock, dayName, dayOf, when, whenExactly, whoOf } from "../parts/format.js";
+import { clock, dayName, dayOf, nameIn, when, whenExactly, whoOf } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
 import { text } from "../strings/text.js";
@@ -16,7 +16,7 @@ export function Arriving({ items, earlier, waiting, vouched, names, colors }) {
       const isFirst = !index || dayOf(said[index - 1].time) !== day;
       return html`<li key=${item.commit}>${isFirst && html`<div class="day"><h2>${dayName(day)}</h2></div>`}
         <article class="post" data-commit=${item.commit} aria-label=${text.writtenBy(who)}>
-          <${Face} id=${item.author} name=${who} color=${colors.get(item.author) ?? null} />
+          <${Face} id=${item.author} name=${nameIn(item, names)} color=${colors.get(item.author) ?? null} />
           <div><p class="by"><b class="who"><bdi>${who}</bdi></b> <time class="when" datetime=${whenExactly(item.time)}>${clock(item.time)}</time></p>
           <div class="said" dir="auto"><${Markdown} source=${item.text} tab=${-1} mentions=${item.mentions} /></div></div>
         </article></li>`;

@@ -2,7 +2,7 @@
 
 import { Face } from "../parts/face.js";
 import { Action, Form, Loaded, useLoaded } from "../parts/form.js";
-import { clock, short, when, whenExactly, whoOf } from "../parts/format.js";
+import { clock, short, nameIn, when, whenExactly, whoOf } from "../parts/format.js";
 import { filesOf } from "../parts/groups.js";
 import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
@@ -32,7 +32,7 @@ function Whole({ repo, branch, commit, again }) {
   const files = isKnown ? filesOf({ item: commit }, [{ item: commit }]) : [];
   return html`
     ${isKnown && html`<div class="part"><${Relation} item=${commit} branch=${commit.branch} tab=${0} />
-      <div class="bubble"><${Face} id=${commit.author} name=${who} color=${members.value?.find((one) => one.user === commit.author)?.color ?? null} size="s" /><div>
+      <div class="bubble"><${Face} id=${commit.author} name=${isKnown ? nameIn(commit, names) : ""} color=${members.value?.find((one) => one.user === commit.author)?.color ?? null} size="s" /><div>
         <p class="by"><b><${Name} commit=${commit} who=${who} /></b> <span class="facts" title=${whenExactly(commit.time)}>${when(commit.time)}</span></p>
         <div class="said whole" dir="auto">${commit.text ? html`<${Markdown} source=${commit.text} tab=${0} bounds="alone" mentions=${commit.mentions} />` : html`<${What} item=${commit} branch=${commit.branch} tab=${0} />`}</div>
         ${files.length > 0 && html`<${Attachments} files=${files} branch=${commit.branch} tab=${0} />`}</div></div></div>`}

@@ -1,7 +1,7 @@
 // The posts of a branch: what was written, the newest last, by days and by authors. Changes of one document stand together.
 
 import { Empty, Skeleton } from "../parts/form.js";
-import { dayOf, whoOf } from "../parts/format.js";
+import { dayOf, nameIn, whoOf } from "../parts/format.js";
 import { Icon } from "../parts/face.js";
 import { useArrivals, useEye } from "../parts/eye.js";
 import { groupsOf, keysOf } from "../parts/groups.js";
@@ -118,7 +118,7 @@ export function Posts({ timeline, branch }) {
         }
         const isNext = !common.day && !common.isSince && isRun(previous, group);
         const author = main.item.origin?.author ?? main.item.author;
-        return html`<${Post} ...${common} rows=${group.rows} row=${main} who=${whoOf(main.item, names)} color=${colors.get(author) ?? null}
+        return html`<${Post} ...${common} rows=${group.rows} row=${main} who=${whoOf(main.item, names)} name=${nameIn(main.item, names)} color=${colors.get(author) ?? null}
           isNext=${isNext} kept=${kept?.key === key ? kept.said : ""} />`;
       })}
     </ol>
