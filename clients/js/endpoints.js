@@ -125,7 +125,7 @@ export const ENDPOINTS = {
   followJsonDocuments: {"method": "GET", "path": "/branches/{branch}/json/documents", "query": ["prefix", "where", "sort", "cursor", "limit"], "body": null, "events": true, "key": false, "seconds": 60},
   followJsonAnywhere: {"method": "GET", "path": "/json/documents", "query": ["branches", "repo", "prefix", "where", "sort", "cursor", "limit"], "body": null, "events": true, "key": false, "seconds": 60},
   declareJsonIndex: {"method": "POST", "path": "/branches/{branch}/json/indexes", "query": [], "body": "json", "events": false, "key": false, "seconds": 60},
-  listFiles: {"method": "GET", "path": "/branches/{branch}/files", "query": ["after", "limit"], "body": null, "events": false, "key": false, "seconds": 60},
+  listFiles: {"method": "GET", "path": "/branches/{branch}/files", "query": ["after", "limit", "places"], "body": null, "events": false, "key": false, "seconds": 60},
   addFile: {"method": "POST", "path": "/branches/{branch}/files", "query": ["name"], "body": "bytes", "events": false, "key": false, "seconds": 60},
   addFiles: {"method": "POST", "path": "/branches/{branch}/files/batch", "query": [], "body": "files", "events": false, "key": false, "seconds": 3600},
   getFile: {"method": "GET", "path": "/branches/{branch}/files/{file}", "query": [], "body": null, "events": false, "key": false, "seconds": 60},

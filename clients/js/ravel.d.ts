@@ -2094,6 +2094,7 @@ export interface FileView {
   file: string;
   name: string;
   origin?: Origin;
+  place?: "only_here" | "here" | "away" | "unknown";
   relays: number;
   size: number | null;
   time: number;
@@ -2120,6 +2121,7 @@ export interface AddedFile {
   is_new: boolean;
   name: string;
   origin?: Origin;
+  place?: "only_here" | "here" | "away" | "unknown";
   relays: number;
   size: number | null;
   time: number;
@@ -2833,7 +2835,7 @@ export class Ravel {
   declareJsonIndex(values: { branch: string } & JsonIndexRequest, options?: RequestOptions): Promise<JsonIndex>;
   // Files and imports
   /** List the files of a branch, window by window. */
-  listFiles(values: { branch: string; after?: number; limit?: number }, options?: RequestOptions): Promise<FileList>;
+  listFiles(values: { branch: string; after?: number; limit?: number; places?: boolean }, options?: RequestOptions): Promise<FileList>;
   /** Add a file to a branch. It is durable when the answer comes. */
   addFile(values: { branch: string; name: string } & { content: Blob | ArrayBuffer | Uint8Array | string | ReadableStream<Uint8Array> }, options?: RequestOptions): Promise<FileView>;
   /** Add many files to a branch, all or none. They are durable when the answer comes. */

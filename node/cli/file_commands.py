@@ -84,16 +84,27 @@ def add(
     return Outcome(answer)
 
 
+_PLACES: Final = {
+    "only_here": "only here so far",
+    "here": "here",
+    "away": "comes when you get it",
+    "unknown": "",
+}
+
+
 def _print_files(shown: "tuple[list[FileView], FileList, Mapping[str, str]]") -> None:
     found, answer, names = shown
     uses_relays = answer["uses_relays"]
     relays = [("relays", lambda row: row["relays"] or "none")] if uses_relays else []
+    is_told = any(row["place"] != "here" for row in found)
+    where = [("where", lambda row: _PLACES[row["place"]])] if is_told else []
     columns = (
         short("file"),
         "name",
         ("size", lambda row: "" if row["size"] is None else size_text(row["size"])),
         ("time", time_of("time")),
         ("author", author_of),
+        *where,
         *relays,
     )
     Table("files", *columns)({"files": found})
@@ -111,17 +122,17 @@ def _print_files(shown: "tuple[list[FileView], FileList, Mapping[str, str]]") ->
 @prints(_print_files)
 def list_files(api: "Client", branch: BranchArgument) -> Outcome:
     """List the files of a branch."""
-    found, answer = _all_files(api, branch)
+    found, answer = _all_files(api, branch, places=True)
     names = peer_names(api) if answer["refusals"] else {}
     return Outcome({"files": found}, shown=(found, answer, names))
 
 
-def _all_files(api: "Client", branch: str) -> "tuple[list[FileView], FileList]":
+def _all_files(api: "Client", branch: str, *, places: bool = False) -> "tuple[list[FileView], FileList]":
     """List all files of a branch, and the last window. Costs a request for each 1,000."""
     found: list[FileView] = []
     after: int | None = 0
     while after is not None:
-        answer = api.list_files(branch, after=after, limit=1000)
+        answer = api.list_files(branch, after=after, limit=1000, places=places)
         found += answer["files"]
         after = answer["next"]
     return found, answer

@@ -22,6 +22,7 @@ from node.authoring.drafting import Draft, WrittenCommit
 from node.authoring.write_queue import Plan
 from node.authoring.writing import write_commit, write_commits, write_job
 from node.content.file_batch import EncryptedFile, FileBatch, draft_files, group_files
+from node.content.file_places import find_places
 from node.contract.files import find_name_fault
 from node.runtime.errors import READ_ONLY_ADVICE, ServiceError
 from node.runtime.resolve import PREFIX_SIZE_MIN
@@ -170,10 +171,15 @@ class FileService:
         """Return the function that names people of the branch's repo."""
         return partial(self._hub.replica.people.name, branch.facts.repo_id)
 
-    async def window(self, branch: str, after: int, limit: int) -> FileList:
-        """List a window of the files that are there: those after number `after` (0: from the start)."""
+    async def window(self, branch: str, after: int, limit: int, *, places: bool = False) -> FileList:
+        """List a window of the files that are there: those after number `after` (0: from the start).
+
+        `places`: say where the content of each is, at the cost of `find_places`.
+        """
         target = self._find_branch(branch)
-        rows, relayed, origins = await self._hub.run_blocking(self._load, target, after, limit)
+        rows, relayed, origins, found = await self._hub.run_blocking(
+            partial(self._load, target, after, limit, places=places)
+        )
         names = self._names(target)
         return {
             "files": [
@@ -182,6 +188,7 @@ class FileService:
                     names,
                     len(relayed.get(short_file(row.object_id), ())),
                     origins.get(row.commit_id),
+                    found.get(row.num),
                 )
                 for row in rows
             ],
@@ -262,13 +269,15 @@ class FileService:
         draft.is_kept = True
 
     def _load(
-        self, branch: Branch, after: int, limit: int
-    ) -> tuple[list[FileRow], dict[ShortId, set[PeerId]], dict[CommitId, Origin]]:
+        self, branch: Branch, after: int, limit: int, *, places: bool
+    ) -> tuple[list[FileRow], dict[ShortId, set[PeerId]], dict[CommitId, Origin], dict[int, str]]:
         with self._hub.replica.database.read() as connection:
             rows = load_files(connection, branch.num, after, limit)
             carried = {row.commit_id for row in rows if row.body_kind == CARRIED}
             origins = find_origins(connection, self._hub.replica, load_rows(connection, carried).values())
-            return rows, find_keeping_relays(connection, [row.object_id for row in rows]), origins
+            relayed = find_keeping_relays(connection, [row.object_id for row in rows])
+            found = find_places(connection, self._hub.replica, rows, relayed) if places else {}
+            return rows, relayed, origins, found
 
     def _find(self, branch: Branch, text: str) -> list[FileRow]:
         try:
@@ -430,7 +439,11 @@ def _check_name(name: str) -> None:
 
 
 def _view(
-    row: FileRow, name_of: Callable[[UserId], str], relays: int = 0, origin: Origin | None = None
+    row: FileRow,
+    name_of: Callable[[UserId], str],
+    relays: int = 0,
+    origin: Origin | None = None,
+    place: str | None = None,
 ) -> FileView:
     view: FileView = {
         "file": id_text(row.object_id),
@@ -444,6 +457,8 @@ def _view(
     }
     if origin is not None:
         view["origin"] = origin
+    if place is not None:
+        view["place"] = place
     return view
 
 

@@ -17,6 +17,7 @@ from node.contract.values import Name, Request, Text
 from protocol.limits.formats import FILE_SIZE_MAX, NAME_SIZE_MAX
 from protocol.limits.users import (
     FILE_BATCH_COUNT_MAX,
+    FILE_BLOCKS_LOOKED_MAX,
     FILE_WINDOW_MAX,
     IMPORT_BATCH_COUNT_MAX,
     IMPORTED_SECONDS_MAX,
@@ -72,7 +73,16 @@ LIST_FILES: Final = Endpoint(
     stability="stable",
     scopes=READ_BRANCH,
     summary="List the files of a branch, window by window.",
-    query=(_AFTER, limit_parameter(FILE_WINDOW_MAX)),
+    query=(
+        _AFTER,
+        limit_parameter(FILE_WINDOW_MAX),
+        QueryParameter(
+            name="places",
+            type=bool,
+            default=0,
+            description=f"Say where the content of each file is. Costs O(blocks), at most {FILE_BLOCKS_LOOKED_MAX:,}.",
+        ),
+    ),
     answer=FileList,
 )
 ADD_FILE: Final = Endpoint(

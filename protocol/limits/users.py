@@ -139,6 +139,8 @@ SKIPPED_SHOWN_MAX: Final = 1000
 """Paths that `ravel file add` names of those that it leaves out, the first; all are counted."""
 FILE_WINDOW_MAX: Final = 1000
 """Files of one listing."""
+FILE_BLOCKS_LOOKED_MAX: Final = 4096
+"""Blocks of one listing's files that are looked for to say where they are, some 0.3 s: 4 GiB of content."""
 IMPORTED_SECONDS_MAX: Final = 2**42
 """Unix seconds, before or after 1970, of an imported item: 139,000 years; in milliseconds still exact in JSON."""
 IMPORT_BATCH_COUNT_MAX: Final = 1000

@@ -97,6 +97,15 @@ def find_unfetched(
     ]
 
 
+def find_unfetched_rows(connection: Connection, nums: Sequence[int]) -> set[int]:
+    """Return those numbers of files that are of this node's user, and that no peer has fetched. Costs O(nums)."""
+    found: set[int] = set()
+    for part in chunks(nums):
+        query = select(unfetched_files.c.file_num).where(unfetched_files.c.file_num.in_(part))
+        found.update(connection.execute(query).scalars())
+    return found
+
+
 def note_files_fetched(connection: Connection, repo_num: int, object_id: ObjectId) -> None:
     """Record that other nodes have all of this content: of each file in the repo that has it.
 

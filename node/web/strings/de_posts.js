@@ -142,3 +142,5 @@ export const ofPosts = {
   fileSize: "Größe",
   closeViewer: "Schließen",
 };
+  fileWhere: "Wo",
+  filePlaces: { only_here: "bisher nur hier", here: "hier", away: "kommt beim Öffnen", relayed: "auf einem Relay, kommt beim Öffnen" },

@@ -142,3 +142,5 @@ export const ofPosts = {
   fileSize: "Size",
   closeViewer: "Close",
 };
+  fileWhere: "Where",
+  filePlaces: { only_here: "only here so far", here: "here", away: "comes when you open it", relayed: "on a relay, comes when you open it" },

@@ -2,7 +2,7 @@
 
 import { Face, Icon } from "../parts/face.js";
 import { Action, Empty, Loaded, useLoaded } from "../parts/form.js";
-import { bytes, fold, when, whoOf } from "../parts/format.js";
+import { bytes, fold, nameIn, when, whoOf } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { may, members } from "../state/node.js";
 import { api, tell } from "../state/session.js";
@@ -26,7 +26,7 @@ export function Files({ repo, branch }) {
   const [kind, setKind] = useState("all");
   const isAsked = asked !== "" || kind !== "all";
   const after = isAsked ? undefined : afters.at(-1);
-  const load = () => (isAsked ? find(id) : api.listFiles({ branch: id, limit: PAGE, ...(after !== undefined && { after }) }));
+  const load = () => (isAsked ? find(id) : api.listFiles({ branch: id, limit: PAGE, places: 1, ...(after !== undefined && { after }) }));
   const loaded = useLoaded(load, [id, isAsked, after ?? -1]);
   const fits = ({ name, ...of }) => KINDS[kind](name) && fold(`${name} ${whoOf(of, new Map())}`).includes(asked);
   const mayWrite = may(repo, "write") && !branch.archived;
@@ -55,7 +55,7 @@ export function Files({ repo, branch }) {
 async function find(branch) {
   const files = [];
   for (let after, windows = 0; windows < WINDOWS_MAX; windows += 1) {
-    const found = await api.listFiles({ branch, limit: LOOKED_AT, ...(after && { after }) });
+    const found = await api.listFiles({ branch, limit: LOOKED_AT, places: 1, ...(after && { after }) });
     files.push(...found.files);
     if (found.next === null) return { files: files.reverse(), next: null };
     after = found.next;
@@ -77,17 +77,24 @@ function Add({ branch, again }) {
 function List({ files, branch, mayWrite, again }) {
   const names = new Map((members.value ?? []).map((one) => [one.user, one]));
   return html`<table class="table stack-up"><thead><tr><th scope="col">${text.fileName}</th><th scope="col" class="wide">${text.fileFrom}</th><th scope="col">${text.fileWhen}</th>
-    <th scope="col" class="num">${text.fileSize}</th><th scope="col"><span class="unseen">${text.canDo}</span></th></tr></thead>
+    <th scope="col" class="num">${text.fileSize}</th><th scope="col" class="wide">${text.fileWhere}</th><th scope="col"><span class="unseen">${text.canDo}</span></th></tr></thead>
     <tbody id="files">${files.map((file, index) => html`<tr key=${file.commit + file.name}>
       <td><div class="who"><${Mini} files=${files} at=${index} branch=${branch} /><span class="grow"><b class="cut"><bdi>${file.name}</bdi></b></span></div></td>
-      <td class="wide"><span class="by-in"><${Face} id=${file.author} name=${whoOf(file, new Map())} color=${names.get(file.author)?.color ?? null} size="xs" /><bdi>${whoOf(file, new Map())}</bdi></span></td>
+      <td class="wide"><span class="by-in"><${Face} id=${file.author} name=${nameIn(file, new Map())} color=${names.get(file.author)?.color ?? null} size="xs" /><bdi>${whoOf(file, new Map())}</bdi></span></td>
       <td class="facts">${when(file.time)}</td><td class="num facts">${file.size === null ? "" : bytes(file.size)}</td>
+      <td class="wide"><${Place} file=${file} /></td>
       <td class="end"><${Action} class="quiet icon save" label=${text.save(file.name)} act=${() => save(branch, file.file, file.name)}><${Icon} name="save" /><//>
         ${mayWrite && html`<${Action} class="quiet icon" label=${text.removeOf(file.name)} question=${text.removeFileQuestion(file.name)} yes=${text.remove} act=${async () => {
           await api.removeFile({ branch, file: file.file });
           await again();
           tell(text.removed(file.name));
         }}><${Icon} name="trash" /><//>`}</td></tr>`)}</tbody></table>`;
+}
+
+/** Where a file's content is. Only what is not as one expects has a colour. */
+function Place({ file }) {
+  const said = file.place === "away" && file.relays ? text.filePlaces.relayed : text.filePlaces[file.place];
+  return said && html`<span class=${`place ${file.place}`}>${said}</span>`;
 }
 
 /** What a file looks like beside its name. What can be shown opens. */
@@ -106,6 +113,6 @@ function Grid({ files, branch }) {
       ${isPicture(file.name)
         ? html`<${Picture} branch=${branch} file=${file.file} name=${file.name} press=${press} />`
         : html`<button type="button" class="pic" aria-label=${text.openFile(file.name)} onClick=${press}><${Icon} name=${iconOf(file.name)} size="l" /></button>`}
-      <span><b class="cut"><bdi>${file.name}</bdi></b><span class="facts cut"><bdi>${whoOf(file, new Map())}</bdi>, ${when(file.time)}</span></span></li>`;
+      <span><b class="cut"><bdi>${file.name}</bdi></b><span class="facts cut"><bdi>${whoOf(file, new Map())}</bdi>, ${when(file.time)}</span>${["only_here", "away"].includes(file.place) && html`<${Place} file=${file} />`}</span></li>`;
   })}</ul>`;
 }

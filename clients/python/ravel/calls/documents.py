@@ -128,7 +128,7 @@ DECLARE_JSON_INDEX: Final[Operation[JsonIndex]] = Operation(
     "POST", "/branches/{branch}/json/indexes", "document_queries.JsonIndex", defaults={"prefix": ""}
 )
 LIST_FILES: Final[Operation[FileList]] = Operation(
-    "GET", "/branches/{branch}/files", "files.FileList", defaults={"after": 0, "limit": 100}
+    "GET", "/branches/{branch}/files", "files.FileList", defaults={"after": 0, "limit": 100, "places": False}
 )
 ADD_FILE: Final[Operation[FileView]] = Operation(
     "POST", "/branches/{branch}/files", "files.FileView", defaults={"name": ""}, takes_bytes=True
@@ -422,9 +422,9 @@ class DocumentsCalls(SyncCaller):
         """
         return self._call(DECLARE_JSON_INDEX, {"branch": branch, "fields": fields, "prefix": prefix})
 
-    def list_files(self, branch: str, *, after: int = 0, limit: int = 100) -> FileList:
+    def list_files(self, branch: str, *, after: int = 0, limit: int = 100, places: bool = False) -> FileList:
         """List the files of a branch, window by window."""
-        return self._call(LIST_FILES, {"branch": branch, "after": after, "limit": limit})
+        return self._call(LIST_FILES, {"branch": branch, "after": after, "limit": limit, "places": places})
 
     def add_file(self, branch: str, content: bytes | Iterable[bytes], *, name: str = "") -> FileView:
         """Add a file to a branch. It is durable when the answer comes."""

@@ -3,7 +3,7 @@
 from typing import Annotated, NotRequired, TypedDict
 
 from ravel.types.commits import Origin
-from ravel.types.values import ByteCount, Count, Id, PersonText, UnixSeconds, means
+from ravel.types.values import ByteCount, Count, Id, PersonText, UnixSeconds, means, one_of
 
 NextAfter = Annotated[int | None, means("The `after` of the next window. Null: there is none.")]
 
@@ -23,6 +23,19 @@ class FileView(TypedDict):
         int,
         means("Relays of this node that have said to keep the content. 0: none, as far as is known.", ge=0),
     ]
+    place: NotRequired[
+        Annotated[
+            str,
+            one_of(
+                "only_here", "here", "away", "unknown",
+                description=(
+                    "Where the content is, where it is asked for. `only_here`: on this node, and no other is known to have "
+                    "it. `away`: not or not wholly here, and it comes when the file is opened. `unknown`: not looked at, "
+                    "since the files before it in the window have so many blocks."
+                )
+            )
+        ]
+    ]  # fmt: skip
 
 
 class AddedFile(FileView):

@@ -7,6 +7,7 @@ import pytest
 import trio
 
 from node.authoring.drafting import Draft
+from node.content import file_places
 from node.content import files as files_module
 from node.content.files import FileService
 from node.runtime.errors import ServiceError
@@ -17,6 +18,7 @@ from protocol.formats.object import build_object
 from protocol.formats.text import id_text
 from protocol.limits.formats import FILE_COUNT_MAX, LEAF_SIZE
 from storage.blobs.files import load_files
+from storage.blobs.unfetched import note_files_fetched
 from storage.engine.database import StorageError
 from storage.repos.repos import Branch
 from tests.support.ids import as_object_id
@@ -210,6 +212,35 @@ async def test_content_that_is_not_here_is_said(tmp_path: Path) -> None:
         with pytest.raises(ServiceError) as caught:
             await _files_of(bob).open("main", "far")
         assert caught.value.code == "incomplete"
+
+
+async def _places(node: Node) -> list[str]:
+    return [one["place"] for one in (await _files_of(node).window("main", 0, 10, places=True))["files"]]
+
+
+@pytest.mark.slow
+async def test_where_the_content_of_a_file_is_is_said_as_far_as_it_was_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await share(alice, bob)
+        for name in ("one", "two"):
+            await _files_of(alice).add("main", name, _stream(name.encode() + _content(2 * LEAF_SIZE)))
+        async with connected(bob, alice):
+            await until_equal(alice, bob)
+            assert (await _places(alice), await _places(bob)) == (["only_here"] * 2, ["away"] * 2)
+            file = await _files_of(bob).open("main", "one")
+            assert [part async for part in _files_of(bob).read(file, 0, LEAF_SIZE)]
+            whole = [part async for part in _files_of(bob).read(file, 0, file.size)]
+            assert sum(map(len, whole)) == file.size
+            assert await _places(bob) == ["here", "away"], "who fetched it is not its author"
+        with alice.replica.database.write() as connection:
+            (row, _) = load_files(connection, alice.branch().num, 0, 10)
+            note_files_fetched(connection, alice.branch().repo_num, row.object_id)
+        assert await _places(alice) == ["here", "only_here"]
+        monkeypatch.setattr(file_places, "FILE_BLOCKS_LOOKED_MAX", 5)
+        assert await _places(alice) == ["here", "unknown"], "each takes three blocks of content"
+        assert "place" not in (await _files_of(alice).window("main", 0, 10))["files"][0]
 
 
 def _write(node: Node, branch: Branch, draft: Draft) -> None:
