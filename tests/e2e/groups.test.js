@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { filesOf, groupsOf, keysOf } from "./parts/groups.js";
+import { filesOf, groupsOf, keysOf, threadsOf } from "./parts/groups.js";
 
 /** Rows of commits, the newest first; all change one set, but for `post`. */
 function rowsOf(...commits) {
@@ -78,4 +78,14 @@ test("a post that is void, edits another or was deleted takes no files to it", (
     assert.equal(groupsOf([part("post", "post", 100, "ann", more), part("a", "files", 99)]).length, 2);
   }
   assert.equal(groupsOf([{ ...part("post", "post", 100), isVoid: true }, part("a", "files", 99)]).length, 2);
+});
+
+test("a thread counts the replies that say something, and shows who answered last", () => {
+  const reply = (commit, author, more = {}) => ({ item: { commit, author, author_name: author, time: 0, reply_to: { commit: "post", thread: "post" }, ...more } });
+  const rows = [reply("r5", "ann"), { ...reply("r4", "void"), isVoid: true }, reply("r3", "gone", { deleted: true }), reply("r2", "ben"), reply("r1", "ann"), { item: { commit: "post", author: "ann" } }];
+  const threads = threadsOf(rows);
+  assert.deepEqual([...threads.keys()], ["post"]);
+  const { count, last, people } = threads.get("post");
+  assert.deepEqual([count, last.commit, people.map(({ id }) => id)], [3, "r5", ["ann", "ben"]]);
+  assert.equal(threadsOf(rows.slice(1)).get("post").key, "2 r2");
 });

@@ -424,8 +424,12 @@ def test_posts_are_answered_edited_deleted_and_hidden(tmp_path: Path, page: Brow
         page.until("document.querySelectorAll('.panel details').length >= 2")
         page.evaluate("document.querySelectorAll('.panel details').forEach((one) => { one.open = true })")
         page.until("document.querySelectorAll('#versions > li').length === 2")
+        page.click(".panel [href*='/thread/']")
         page.until("document.querySelectorAll('#thread > li').length === 2")
         picture(page, "thread")
+        page.click("#answer-thread")
+        page.until("document.querySelector('#write .answering')")
+        page.click("#write .answering button")
         reply = f"[...{ROWS}].find((row) => row.textContent.includes('(edited)') && row.textContent.includes('no'))"
         do("Delete", reply)
         page.click("dialog[open] .danger")

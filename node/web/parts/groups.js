@@ -64,3 +64,21 @@ function keyOf(rows, before) {
 export function keysOf(groups) {
   return new Map(groups.flatMap(({ rows, key }) => (rows.length > 1 ? rows.map(({ item }) => [item.commit, key]) : [])));
 }
+
+const PEOPLE_MAX = 3; // of a thread, whose faces are shown: those who answered last
+
+/** First post of each thread -> its replies among these rows, the newest first: `{ count, last, people, key }`. */
+export function threadsOf(rows) {
+  const found = new Map();
+  for (const { item, isVoid } of rows) {
+    const first = item.reply_to?.thread;
+    if (!first || isVoid || item.edits || item.deletes || item.deleted || item.hidden_by) continue;
+    if (!found.has(first)) found.set(first, { count: 0, last: item, people: [], key: "" });
+    const thread = found.get(first);
+    thread.count += 1;
+    thread.key = `${thread.count} ${thread.last.commit}`; // another one when anything of it is
+    const id = item.origin?.author ?? item.author;
+    if (thread.people.length < PEOPLE_MAX && !thread.people.some((one) => one.id === id)) thread.people.push({ id, name: item.origin?.author_name ?? item.author_name ?? "" });
+  }
+  return found;
+}

@@ -195,6 +195,7 @@ export const text = {
     unread: "Alles Ungelesene",
     quorum: "Zustimmungen",
     commit: "Über diesen Beitrag",
+    thread: "Gespräch",
     search: "Suche",
     new: "Neues Repo",
     join: "Einem Repo beitreten",

@@ -1,5 +1,7 @@
 // German texts of posts: as en_posts.js.
 
+import { many } from "./de_node.js";
+
 const DAY = new Intl.DateTimeFormat("de-DE", { weekday: "long", day: "numeric", month: "long" });
 const DAY_OF_YEAR = new Intl.DateTimeFormat("de-DE", { weekday: "long", day: "numeric", month: "long", year: "numeric" });
 
@@ -93,7 +95,9 @@ export const ofPosts = {
   hidden: "Der Beitrag ist vor allen Mitgliedern verborgen.",
   hiddenBy: (name) => `Verborgen von ${name}.`,
   showAgain: "Wieder zeigen",
-  thread: "Gespräch",
+  replies: (count, isMore) => `${isMore ? "mindestens " : ""}${many(count, "Antwort", "Antworten")}`,
+  lastReply: (who, time) => `zuletzt von ${who}, ${time}`,
+  answerThread: "In diesem Gespräch antworten",
   versions: "Frühere Texte",
   versionKinds: { original: "wie geschrieben", edit: "bearbeitet", deletion: "gelöscht" },
   damagedHere: (kind) => `${kind}, hier beschädigt`,
@@ -140,7 +144,7 @@ export const ofPosts = {
   fileFrom: "Von",
   fileWhen: "Wann",
   fileSize: "Größe",
-  closeViewer: "Schließen",
-};
   fileWhere: "Wo",
   filePlaces: { only_here: "bisher nur hier", here: "hier", away: "kommt beim Öffnen", relayed: "auf einem Relay, kommt beim Öffnen" },
+  closeViewer: "Schließen",
+};

@@ -192,6 +192,7 @@ export const text = {
     unread: "All unread",
     quorum: "Approvals",
     commit: "About this post",
+    thread: "Thread",
     search: "Search",
     new: "New repo",
     join: "Join a repo",

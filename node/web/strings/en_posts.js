@@ -1,5 +1,7 @@
 // English texts of posts: what a row says, and the field where one writes.
 
+import { many } from "./en_node.js";
+
 const DAY = new Intl.DateTimeFormat("en-GB", { weekday: "long", day: "numeric", month: "long" });
 const DAY_OF_YEAR = new Intl.DateTimeFormat("en-GB", { weekday: "long", day: "numeric", month: "long", year: "numeric" });
 
@@ -93,7 +95,9 @@ export const ofPosts = {
   hidden: "The post is hidden from all members.",
   hiddenBy: (name) => `Hidden by ${name}.`,
   showAgain: "Show again",
-  thread: "Thread",
+  replies: (count, isMore) => `${isMore ? "at least " : ""}${many(count, "reply", "replies")}`,
+  lastReply: (who, time) => `last by ${who}, ${time}`,
+  answerThread: "Answer in this thread",
   versions: "Earlier texts",
   versionKinds: { original: "as written", edit: "edited", deletion: "deleted" },
   damagedHere: (kind) => `${kind}, damaged here`,
@@ -140,7 +144,7 @@ export const ofPosts = {
   fileFrom: "From",
   fileWhen: "When",
   fileSize: "Size",
-  closeViewer: "Close",
-};
   fileWhere: "Where",
   filePlaces: { only_here: "only here so far", here: "here", away: "comes when you open it", relayed: "on a relay, comes when you open it" },
+  closeViewer: "Close",
+};

@@ -44,7 +44,7 @@ function Whole({ repo, branch, commit, again }) {
         await again();
         tell(text.adopted);
       }}>${text.adopt}<//>`}</div>
-    ${isKnown && isPost(commit) && html`<div class="part"><${Story} commit=${commit} branch=${branch} names=${names} /></div>`}
+    ${isKnown && isPost(commit) && html`<div class="part"><${Story} commit=${commit} branch=${branch} /></div>`}
     ${isKnown && html`<div class="part"><h3>${text.canDo}</h3>
       ${!isVoid && html`<${PostActions} item=${commit} repo=${repo} again=${async (id) => {
         await again();

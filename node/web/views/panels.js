@@ -30,6 +30,7 @@ import { Search } from "./search.js";
 import { Settings } from "./settings.js";
 import { Storage } from "./storage.js";
 import { focusTimeline } from "./timeline.js";
+import { Thread } from "./thread.js";
 import { Tokens } from "./tokens.js";
 import { Unread } from "./unread.js";
 
@@ -61,6 +62,7 @@ export const PANELS = {
   inbox: { needs: "branch", show: Inbox },
   quorum: { needs: "repo", show: Quorum },
   commit: { needs: "commit", show: Commit },
+  thread: { needs: "commit", show: Thread },
   "for-you": { needs: "", show: ForYou },
   unread: { needs: "", show: Unread },
   search: { needs: "", show: Search },

@@ -2,19 +2,16 @@
 
 import { Face, Icon } from "../parts/face.js";
 import { Action, Loaded, useLoaded } from "../parts/form.js";
-import { when, whoOf } from "../parts/format.js";
-import { filesOf } from "../parts/groups.js";
+import { when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
 import { addressOf, go, may, members, status } from "../state/node.js";
 import { api, tell } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { useState } from "../vendor/preact-hooks.js";
-import { Attachments } from "./attachments.js";
 import { writeAbout } from "./compose.js";
 
 const VERSIONS = 50;
-const THREAD = 200;
 
 /** Whether a commit is a post that stands for itself: no edit and no deletion of another. */
 export function isPost(item) {
@@ -88,24 +85,15 @@ function hide(item, hidden) {
   return api.hidePost({ commit: item.commit, hidden });
 }
 
-/** The replies of a post's thread, and what it said before: opened on request. */
-export function Story({ commit, branch, names }) {
-  return html`
-    <${Opened} title=${text.thread}>${() => html`<${Thread} commit=${commit} branch=${branch} names=${names} />`}<//>
+/** The way to a post's thread, and what it said before: opened on request. */
+export function Story({ commit, branch }) {
+  return html`<a class="line plain" href=${addressOf(branch.branch, "thread", commit.commit)}><${Icon} name="thread" size="s" /><span class="grow">${text.panels.thread}</span></a>
     <${Opened} title=${text.versions}>${() => html`<${Versions} commit=${commit} />`}<//>`;
 }
 
 function Opened({ title, children }) {
   const [isOpen, setOpen] = useState(false);
   return html`<details onToggle=${(event) => setOpen(event.currentTarget.open)}><summary>${title}</summary>${isOpen && children()}</details>`;
-}
-
-function Thread({ commit, branch, names }) {
-  const loaded = useLoaded(() => api.showThread({ commit: commit.commit, limit: THREAD }), [commit.commit]);
-  return html`<${Loaded} of=${loaded}>${({ items }) => html`<ul class="plain" id="thread">${items.map((item) => html`<li key=${item.commit}>
-    <p class="by"><bdi class="who">${whoOf(item, names)}</bdi> <a class="when" href=${addressOf(branch.branch, "commit", item.commit)}>${when(item.time)}</a></p>
-    <div class="said" dir="auto">${item.text ? html`<${Markdown} source=${item.text} tab=${0} mentions=${item.mentions} />` : (goneNote(item) ?? item.kind)}</div>
-    ${item.attachments?.some(({ files }) => files.length) && html`<${Attachments} files=${filesOf({ item }, [])} branch=${branch.branch} tab=${0} />`}</li>`)}</ul>`}<//>`;
 }
 
 function Versions({ commit }) {

@@ -10,6 +10,7 @@ import { text } from "../strings/text.js";
 import { Component } from "../vendor/preact.js";
 import { Attachments } from "./attachments.js";
 import { PostTools, Relation, goneNote } from "./post_actions.js";
+import { ThreadLine } from "./thread.js";
 
 const LONG = 700; // characters or
 const LONG_LINES = 14; // lines that are shown before a row is cut
@@ -19,7 +20,7 @@ const SIGNS = { text: "text", set: "list", dict: "sheet", json: "sheet", merge: 
 /** Drawn again only if something of it changed: there may be 2,000. */
 export class Post extends Component {
   shouldComponentUpdate(next, state) {
-    const names = ["row", "came", "last", "who", "name", "color", "branch", "isReached", "isFresh", "isSince", "isNext", "day", "kept", "place"];
+    const names = ["row", "came", "last", "who", "name", "color", "branch", "isReached", "isFresh", "isSince", "isNext", "day", "kept", "place", "threadKey", "isMore"];
     const [old, now] = [this.props.rows, next.rows];
     const isSame = old.length === now.length && old.every((row, at) => row === now[at]);
     return !isSame || state !== this.state || names.some((name) => next[name] !== this.props[name]);
@@ -38,7 +39,7 @@ export class Post extends Component {
     return html`<li class=${classes}><${Marks} day=${day} isSince=${isSince} came=${came} />${body}<${Came} changes=${last} /></li>`;
   }
 
-  post({ rows, row, who, name, color, branch, isFresh, isNext, kept }, tab, isWhole, common) {
+  post({ rows, row, who, name, color, branch, isFresh, isNext, kept, thread, isMore }, tab, isWhole, common) {
     const { item, isVoid } = row;
     const isLong = item.text && (item.text.length > LONG || item.text.split("\n").length > LONG_LINES);
     const isMine = !isVoid && item.mentions?.some((one) => one.user === me.value?.user);
@@ -62,6 +63,7 @@ export class Post extends Component {
         ${isLong && !item.edits && html`<button type="button" class="link" tabindex=${tab} aria-expanded=${Boolean(isWhole)}
           onClick=${() => this.setState({ isWhole: !isWhole })}>${isWhole ? text.less : text.more}</button>`}
         ${files.length > 0 && html`<${Attachments} files=${files} branch=${branch} tab=${tab} />`}
+        ${thread && html`<${ThreadLine} ...${thread} isMore=${isMore} branch=${branch} first=${item.commit} tab=${tab} />`}
         ${kept && html`<p class=${`kept${kept === text.keptHere ? " here" : ""}`}><${Icon} name=${kept === text.keptHere ? "laptop" : "check"} size="s" />${kept}</p>`}
       </div>
       ${!isVoid && html`<${PostTools} item=${item} repo=${current.value.repo} branch=${branch} tab=${tab} />`}

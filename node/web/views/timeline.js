@@ -4,7 +4,7 @@ import { Empty, Skeleton } from "../parts/form.js";
 import { dayOf, nameIn, whoOf } from "../parts/format.js";
 import { Icon } from "../parts/face.js";
 import { useArrivals, useEye } from "../parts/eye.js";
-import { groupsOf, keysOf } from "../parts/groups.js";
+import { groupsOf, keysOf, threadsOf } from "../parts/groups.js";
 import { html } from "../parts/html.js";
 import { chosenBranch, current, go, me, memberChanges, members, repos, status } from "../state/node.js";
 import { fresh } from "../state/news.js";
@@ -94,6 +94,7 @@ export function Posts({ timeline, branch }) {
   const kept = keptOf(groups, current.value.repo);
   const arriving = timeline.hasNewer.value ? null : timeline.arriving.value;
   const came = comings(groups, timeline.hasOlder.value);
+  const threads = threadsOf(rows);
   const filled = Math.min(rows.length, FILLED_MAX);
   return html`
     <div class="scroll posts-wrap" id="posts" ref=${scroller} tabindex="-1" role="region" aria-label=${text.timeline}>
@@ -118,8 +119,9 @@ export function Posts({ timeline, branch }) {
         }
         const isNext = !common.day && !common.isSince && isRun(previous, group);
         const author = main.item.origin?.author ?? main.item.author;
+        const thread = threadOf(threads, main.item, groups[index + 1]);
         return html`<${Post} ...${common} rows=${group.rows} row=${main} who=${whoOf(main.item, names)} name=${nameIn(main.item, names)} color=${colors.get(author) ?? null}
-          isNext=${isNext} kept=${kept?.key === key ? kept.said : ""} />`;
+          isNext=${isNext} thread=${thread} threadKey=${thread?.key} isMore=${Boolean(thread && timeline.hasNewer.value)} kept=${kept?.key === key ? kept.said : ""} />`;
       })}
     </ol>
     ${arriving && html`<${Arriving} ...${arriving} names=${names} colors=${colors} />`}
@@ -137,6 +139,12 @@ export function Posts({ timeline, branch }) {
 /** The way to a row that came while one reads elsewhere. */
 function To({ id, commit, icon, children }) {
   return html`<button type="button" id=${id} onClick=${() => focusRow(commit)}><${Icon} name=${icon} size="s" />${children}</button>`;
+}
+
+/** The thread that begins with a post. One reply that stands right below it needs no line. */
+function threadOf(threads, { commit }, next) {
+  const thread = threads.get(commit);
+  return thread && !(thread.count === 1 && next?.main.item === thread.last) ? thread : undefined;
 }
 
 /** Whether a post stands under the name of the one before it. */
