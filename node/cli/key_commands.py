@@ -41,6 +41,12 @@ def warn_of_clear_keys() -> None:
     say("         Seal them with `ravel key seal`, or see that the disk is encrypted.")
 
 
+BACK_NOTE = (
+    "Then a member's link brings a repo back. You can write there once a peer that follows it was compared."
+)
+"""What somebody who comes back by words or a file is told."""
+
+
 @prints(Says("{said}"))
 def init(
     context: typer.Context,
@@ -88,7 +94,7 @@ def init(
             "name a file with the passphrase before the command: --passphrase-file FILE",
         )
     if is_new:
-        keys = _keys_for(words, from_file, from_passphrase_file)
+        keys = keys_for(words, from_file, from_passphrase_file)
         protection, secret = choose_protection(context, passphrase, keyring, clear)
         home = create_home(
             folder,
@@ -121,7 +127,7 @@ def init(
     )
     said += f"\nStart it with:  {command_for(home.path)} up"
     if is_new and keys_are_given:
-        said += "\nThen a member's link brings a repo back. You can write there once a peer that follows it was compared."
+        said += f"\n{BACK_NOTE}"
     return Outcome(answer, shown={**answer, "said": said})
 
 
@@ -260,7 +266,7 @@ def _opened(context: typer.Context) -> "Keys":
     return unlocked(context)
 
 
-def _keys_for(words: bool, from_file: Path | None, passphrase_file: str | None) -> "Keys":
+def keys_for(words: bool, from_file: Path | None, passphrase_file: str | None) -> "Keys":
     """Make keys, with the user key of words or of a file where that is asked."""
     from node.home.key_file import decode_key_file, fresh_keys, open_user_key
     from node.home.mnemonic import TEXT_SIZE_MAX, seed_of

@@ -9,10 +9,12 @@ import typer
 from node.cli.answers import Outcome, Says, prints
 from node.cli.founding import Founding, settle_addresses, wanted_protection
 from node.cli.key_commands import (
+    BACK_NOTE,
     ClearFlag,
     KeyringFlag,
     PassphraseFlag,
     choose_protection,
+    keys_for,
     print_words,
     warn_of_clear_keys,
 )
@@ -58,6 +60,10 @@ def up(
     passphrase: PassphraseFlag = False,
     keyring: KeyringFlag = False,
     clear: ClearFlag = False,
+    words: Annotated[
+        bool,
+        typer.Option("--words", help="Of a new node: be the user of 24 words again, which are asked for."),
+    ] = False,
     service: Annotated[
         bool, typer.Option("--service", help="Have systemd start it, now and with each login of yours.")
     ] = False,
@@ -65,7 +71,7 @@ def up(
 ) -> Outcome:
     """Start the daemon in the background, and wait until it answers. Makes the node where there is none.
 
-    Run again, it does nothing more. `ravel down` stops the daemon. It starts by itself only with --service, which makes a
+    With --words, somebody whose computer was lost goes on as the same user. Run again, it does nothing more. `ravel down` stops the daemon. It starts by itself only with --service, which makes a
     systemd unit of yours; `ravel uninstall` removes that. How a new node's keys are kept is asked on a terminal, unless it
     is said.
     """
@@ -83,8 +89,15 @@ def up(
         check_systemd(folder)
     is_new = not has_keys(folder)
     secret = None
+    if words and not is_new:
+        raise ServiceError(
+            "already_exists",
+            f"{folder} has keys already",
+            "remove a node that you have not used by `ravel uninstall`, or choose another --home",
+        )
     if is_new:
-        if not name and is_terminal():
+        keys = keys_for(words, None, None)
+        if not (name or words) and is_terminal():
             name = typer.prompt(
                 in_language("Your name, as others will see it"), default="", show_default=False
             )
@@ -92,7 +105,16 @@ def up(
         if service:
             service_passphrase(protection, settings(context).passphrase_file)
         try:
-            create_home(folder, name=name, listen=listen, api=api, protection=protection, passphrase=chosen)
+            create_home(
+                folder,
+                name=name,
+                listen=listen,
+                api=api,
+                keys=keys,
+                protection=protection,
+                passphrase=chosen,
+                is_recovered=words,
+            )
         except ServiceError as error:
             if error.code != "already_exists":  # another `ravel up` was a moment quicker
                 raise
@@ -133,9 +155,11 @@ def up(
     }
     configured = open_home(folder).config.network.listen
     passing = passing_note(configured, found.listen) if configured.endswith(":0") else ""
-    if is_new and is_terminal() and typer.confirm(in_language(_WORDS_QUESTION), default=True):
+    if is_new and not words and is_terminal() and typer.confirm(in_language(_WORDS_QUESTION), default=True):
         print_words(words_of(open_keys(folder, lambda: secret or b"").user_seed))
     notes = "" if unit is None else service_note(unit)
+    if is_new and words:
+        notes = "\n".join(filter(None, (notes, BACK_NOTE)))
     return Outcome(answer, shown={**answer, "notes": notes, "passing": passing})
 
 

@@ -106,7 +106,9 @@ export const ofNode = {
   backedUp: (folder, size, time) => `Gesichert in ${folder}: ${size}, ${time}.`,
   restoreAbout: "Um sie zurückzuholen, führe dies auf einem Computer mit Ravel aus; NEW ist ein Ordner für den neuen Knoten:",
   restoreWarning: "Lass den zurückgeholten Knoten nie neben diesem laufen: Er ist derselbe Knoten und dieselbe Person.",
-  restoreTitle: "Eine Sicherung zurückholen",
+  restoreTitle: "Ich war schon einmal hier",
+  restoreChoose: "Nimm das Erste davon, das du noch hast. Es erhält am meisten.",
+  restoreWays: { device: "Ein anderes Gerät von mir läuft noch", backup: "Eine Sicherung", words: "Meine 24 Wörter" },
   restoreWhy: "Ein zurückgeholter Knoten ist derselbe Knoten und dieselbe Person, und beide dürfen nie zugleich laufen. Darum wird dieser zuerst angehalten, in einem Terminal auf seinem Computer. NEW ist ein Ordner für den zurückgeholten Knoten, BACKUP der Ordner der Sicherung.",
   restoreSteps: (stop) => [
     ["Halte diesen Knoten an:", stop],
@@ -114,9 +116,12 @@ export const ofNode = {
     ["Starte ihn, und öffne seine Seite:", "ravel --home NEW up && ravel --home NEW open"],
   ],
   restoreAfter: "Der zurückgeholte Knoten schreibt in ein Repo, sobald er einen Peer getroffen hat, der ihm folgt: Was nach der Sicherung geschrieben wurde, kommt von dort.",
-  restoreWords: "Ohne Sicherung machen dich deine 24 Wörter auf einem neuen Knoten wieder zu dir. Andere Mitglieder lassen dich dann wieder ein.",
-  restoreWordsCommand: "ravel --home NEW init --words",
-  restoreDevice: "Läuft noch ein anderes Gerät von dir, brauchst du beides nicht: Mach diesen Knoten zu einem Gerät davon.",
+  restoreWords: "Sie machen dich auf einem neuen Computer wieder zu dir. Deine Repos kommen von anderen Mitgliedern: Bitte eines um einen Link. Du darfst, was du früher durftest, und schreibst, sobald eines erreicht wurde.",
+  restoreWordsSteps: (stop, isEmpty) =>
+    isEmpty
+      ? [["In einem Terminal auf seinem Computer Ravel anhalten:", stop], ["Entfernen, was hier ist: Es ist neu, und nichts wurde geschrieben:", stop.replace(/down$/, "uninstall")], ["Deine 24 Wörter eintippen:", stop.replace(/down$/, "up --words")]]
+      : [["In einem Terminal, mit NEW als Ordner für den neuen Knoten:", "ravel --home NEW up --words"]],
+  restoreDevice: "Öffne dort die Seite seiner Geräte und füge diesen Computer hinzu. Nichts geht verloren, und beide laufen weiter. Seinen Link setzt du hier ein, unter:",
   copyCommand: (command) => `${command} kopieren`,
   keys: "Schlüssel",
   protections: {

@@ -106,7 +106,9 @@ export const ofNode = {
   backedUp: (folder, size, time) => `Backed up into ${folder}: ${size}, ${time}.`,
   restoreAbout: "To restore it, run this on a computer with Ravel; NEW is a folder for the new node:",
   restoreWarning: "Never run the restored one beside this one: it is the same node and the same person.",
-  restoreTitle: "Restore a backup",
+  restoreTitle: "I was here before",
+  restoreChoose: "Choose the first of these that you still have. It keeps most.",
+  restoreWays: { device: "Another device of mine works", backup: "A backup", words: "My 24 words" },
   restoreWhy: "What is restored is the same node and the same person, and the two must never run at once. So this one is stopped first, in a terminal on its computer. NEW is a folder for the restored one, BACKUP the folder of the backup.",
   restoreSteps: (stop) => [
     ["Stop Ravel:", stop],
@@ -114,9 +116,12 @@ export const ofNode = {
     ["Start that node and open its page:", "ravel --home NEW up && ravel --home NEW open"],
   ],
   restoreAfter: "The restored one writes to a repo once it has met a peer that follows the repo: what was written after the backup comes from there.",
-  restoreWords: "Without a backup, your 24 words make you yourself again on a new computer. Other members then let you in again.",
-  restoreWordsCommand: "ravel --home NEW init --words",
-  restoreDevice: "If another device of yours still works, you need neither: make this computer a device of it.",
+  restoreWords: "They make you yourself again on a new computer. Your repos come from other members: ask one for a link. You may do what you might before, and write once one of them was met.",
+  restoreWordsSteps: (stop, isEmpty) =>
+    isEmpty
+      ? [["In a terminal on its computer, stop Ravel:", stop], ["Remove what is here: it is new, and nothing was written:", stop.replace(/down$/, "uninstall")], ["Type your 24 words:", stop.replace(/down$/, "up --words")]]
+      : [["In a terminal, with NEW as a folder for the new node:", "ravel --home NEW up --words"]],
+  restoreDevice: "On it, open the page of its devices and add this computer. Nothing is lost, and both go on. Here, paste its link under:",
   copyCommand: (command) => `Copy ${command}`,
   keys: "Keys",
   protections: {

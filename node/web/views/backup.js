@@ -4,7 +4,7 @@ import { Action, Form, Loaded, useLoaded } from "../parts/form.js";
 import { bytes, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { usePolled } from "../parts/polled.js";
-import { beside } from "../state/node.js";
+import { beside, repos } from "../state/node.js";
 import { api, isPerson } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { useState } from "../vendor/preact-hooks.js";
@@ -23,14 +23,17 @@ export function Backup({ argument }) {
     <${Keys} />`;
 }
 
-/** How one goes back to a backup, or on with the 24 words: not from here, since this node has to be stopped. */
+/** How somebody goes on who was here before. A backup and the words are not for the page: this node has to be stopped. */
 function Restore({ stop, isOpen }) {
   return html`<details id="restore" open=${isOpen || undefined}><summary>${text.restoreTitle}</summary>
-    <p>${text.restoreWhy}</p>
-    <ol class="steps">${text.restoreSteps(stop).map(([said, command]) => html`<li>${said} <${Command} command=${command} /></li>`)}</ol>
-    <p>${text.restoreAfter}</p>
-    <p>${text.restoreWords} <${Command} command=${text.restoreWordsCommand} /></p>
-    <p class="facts">${text.restoreDevice} <a href=${beside("devices")}>${text.panels.devices}</a></p></details>`;
+    <p>${text.restoreChoose}</p>
+    <h3>${text.restoreWays.device}</h3><p>${text.restoreDevice} <a href=${beside("devices")}>${text.panels.devices}</a></p>
+    <h3>${text.restoreWays.backup}</h3><p>${text.restoreWhy}</p><${Steps} all=${text.restoreSteps(stop)} /><p>${text.restoreAfter}</p>
+    <h3>${text.restoreWays.words}</h3><p>${text.restoreWords}</p><${Steps} all=${text.restoreWordsSteps(stop, repos.value?.length === 0)} /></details>`;
+}
+
+function Steps({ all }) {
+  return html`<ol class="steps">${all.map(([said, command]) => html`<li>${said} <${Command} command=${command} /></li>`)}</ol>`;
 }
 
 /** A command with a way to copy it. */

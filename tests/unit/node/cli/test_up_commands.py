@@ -10,9 +10,12 @@ import ravel
 from node.cli.main import app
 from node.home import starting
 from node.home.home import create_home, lock_home, open_home
+from node.home.identity import open_keys
+from node.home.mnemonic import words_of
 from node.home.people_file import read_people
 from node.runtime.errors import ServiceError
 from node.runtime.version import VERSION
+from protocol.crypto.keys import UserSeed
 from ravel.holder import Holder
 from ravel.home import RunFile
 from tests.support.nodes import Node
@@ -158,3 +161,23 @@ def test_a_script_is_asked_nothing(tmp_path: Path) -> None:
     assert "--clear" in refused.exception.advice
     assert "Your name" not in refused.output
     assert not (tmp_path / "home").exists()
+
+
+def test_somebody_comes_back_by_24_words_in_one_command_and_only_where_no_keys_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = RunFile(Holder.this(), "127.0.0.1:1", "127.0.0.1:2", "peer", "run")
+    monkeypatch.setattr(starting, "start_daemon", lambda *_: found)
+    seed = UserSeed(bytes(range(32)))
+    home = tmp_path / "home"
+    command = ["--home", str(home), "up", "--words", "--clear"]
+    wrong = CliRunner().invoke(app, command, input="one two three\n")
+    assert isinstance(wrong.exception, ServiceError)
+    assert (wrong.exception.code, home.exists()) == ("bad_input", False)
+    done = CliRunner().invoke(app, command, input=" ".join(words_of(seed)) + "\n")
+    assert done.exit_code == 0, done.output
+    assert open_keys(home, lambda: b"").user_seed == seed
+    assert "a member's link brings a repo back" in " ".join(done.output.split())
+    again = CliRunner().invoke(app, command, input=" ".join(words_of(seed)) + "\n")
+    assert isinstance(again.exception, ServiceError)
+    assert again.exception.code == "already_exists"
