@@ -3,17 +3,31 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import Connection, bindparam, case, collate, func, select
+from sqlalchemy import Connection, bindparam, case, collate, func, or_, select
 
 from protocol.ids import CommitId
 from storage.commits.document_counters import COUNTER_DEPTH
+from storage.commits.document_rows import KIND_OF
 from storage.engine.bulk import Row, select_in, select_rows
 from storage.engine.id_keys import chunks
-from storage.schema.document_schema import document_tips, documents
+from storage.schema.document_schema import document_operations, document_tips, documents
+from storage.schema.schema import commits
 from verifier.documents import OrderKey
 
 _BYTE_ORDER: Final = {"sqlite": "BINARY", "postgresql": "C"}
 _IS_LISTED: Final = func.substr(documents.c.name, 1, 1) != "."
+_IS_SAID: Final = or_(
+    documents.c.depth == 0,
+    select(document_operations.c.key).where(document_operations.c.doc_num == documents.c.num).exists(),
+    select(commits.c.num)
+    .where(
+        commits.c.branch_num == documents.c.branch_num,
+        commits.c.document == documents.c.name,
+        case(KIND_OF, value=commits.c.body_kind) == documents.c.kind,
+    )
+    .exists(),
+)
+"""Excludes a fork's documents of which nothing was said: rows are kept of what was only asked for."""
 _KEYS: Final = (
     select(document_tips.c.key)
     .where(document_tips.c.doc_num == bindparam("doc"), document_tips.c.is_there)
@@ -119,8 +133,9 @@ class ListedDocument(NamedTuple):
 def is_listed(connection: Connection, parts: Sequence[int], kind: str, name: str) -> bool:
     """Return True if the list of documents of these branches has one. Costs O(branches), each O(log n)."""
     columns = documents.c
-    here = columns.branch_num.in_(parts) & (columns.kind == kind) & (columns.name == name) & _IS_LISTED
-    return connection.execute(select(columns.num).where(here).limit(1)).first() is not None
+    here = columns.branch_num.in_(parts) & (columns.kind == kind) & (columns.name == name)
+    query = select(columns.num).where(here, _IS_LISTED, _IS_SAID).limit(1)
+    return connection.execute(query).first() is not None
 
 
 def load_documents(
@@ -140,7 +155,7 @@ def load_documents(
     own = case((documents.c.branch_num == branch_num, documents.c.num))
     query = (
         select(documents.c.kind, documents.c.name, func.min(own))
-        .where(documents.c.branch_num.in_(parts), _IS_LISTED)
+        .where(documents.c.branch_num.in_(parts), _IS_LISTED, _IS_SAID)
         .group_by(documents.c.kind, documents.c.name)
         .order_by(first)
         .limit(limit)

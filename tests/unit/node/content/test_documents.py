@@ -542,6 +542,16 @@ async def test_a_fork_lists_what_it_continues(nodes: list[Node]) -> None:
             assert [(one["name"], one["entries"]) for one in window["documents"]] == [("follows", entries)]
             await documents.edit(SET, "draft", {"b": ""}, "follows")
             await documents.read_window(SET, "draft", 0, 9, "follows")
+            # What is asked for is not listed for that.
+            assert (await documents.read_window(SET, "draft", 0, 9, "nowhere")).entries == []
+        with pytest.raises(ServiceError, match="no document is called 'nowhere'"):
+            await listed.remove("draft", "set", "nowhere")
+        await documents.edit(SET, "draft", {"c": ""}, "nowhere")
+        await documents.edit(SET, "draft", {"c": None}, "nowhere")
+        assert [one["name"] for one in (await listed.list_all("draft", "", "", 0, 9))["documents"]] == [
+            "follows",
+            "nowhere",
+        ]
 
 
 async def test_an_erased_body_says_no_more_to_a_node_that_has_read_it(tmp_path: Path) -> None:
