@@ -123,6 +123,8 @@ def test_any_graph_in_any_order_costs_what_the_list_costs(drawn: tuple[Graph, li
     graph, delivery = drawn
     counts = replay(graph, delivery)
     assert (counts.reference, counts.net) == slow_counts(graph, delivery)
+    assert len(delivery) <= counts.net <= counts.reference
+    assert len(delivery) <= counts.waiting_room <= 2 * len(delivery)
 
 
 @pytest.mark.slow
