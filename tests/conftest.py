@@ -135,8 +135,11 @@ def _is_quick(item: pytest.Item) -> bool:
 
 
 def _is_of_rest(item: pytest.Item) -> bool:
-    """Whether the second tier has it, which repeats each property with more examples."""
-    return not _is_quick(item) or is_hypothesis_test(getattr(item, "obj", None))
+    """Whether the second tier has it, which repeats properties with more examples."""
+    is_repeated = is_hypothesis_test(getattr(item, "obj", None)) and not item.get_closest_marker(
+        "same_examples"
+    )
+    return is_repeated or not _is_quick(item)
 
 
 def _order(item: pytest.Item) -> int:

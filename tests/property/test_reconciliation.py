@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -140,6 +141,7 @@ def test_a_flipped_bit_among_ranges_ends_with_a_reason_or_is_seen_by_the_digest(
     assert is_right or network.is_done
 
 
+@pytest.mark.same_examples
 @settings(max_examples=20)
 @given(st.binary(max_size=400), st.integers(0, 60))
 def test_no_bytes_raise_anything_else(frame: bytes, count: int) -> None:

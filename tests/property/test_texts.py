@@ -100,6 +100,7 @@ def _typed_letters(pieces: Sequence[Piece]) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.same_examples
 @settings(max_examples=max(300, settings().max_examples))
 @given(seed=st.integers(0, 1 << 32), count=st.integers(1, 24))
 def test_texts_are_what_the_reference_says_in_any_order_and_grouping(seed: int, count: int) -> None:

@@ -158,6 +158,7 @@ def test_every_small_history_is_judged_as_the_reference_does() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.same_examples
 @settings(max_examples=120, deadline=None)
 @given(seed=st.integers(0, 2**32), size=st.integers(4, 18), founders=st.integers(1, 2))
 def test_random_histories_are_judged_as_the_reference_does(seed: int, size: int, founders: int) -> None:

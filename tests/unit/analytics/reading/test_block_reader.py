@@ -60,6 +60,7 @@ def _agrees(encoded: bytes) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.same_examples
 @settings(max_examples=200)
 @given(
     plaintext=st.binary(max_size=300),
@@ -87,6 +88,7 @@ def test_of_blocks_both_read_the_same_and_of_damaged_ones_too(
 
 
 @pytest.mark.slow
+@pytest.mark.same_examples
 @settings(max_examples=300)
 @given(st.one_of(st.binary(max_size=100), st.lists(PIECES, max_size=6).map(b"".join)))
 def test_arbitrary_bytes_end_in_the_one_error(encoded: bytes) -> None:

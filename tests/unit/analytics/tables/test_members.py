@@ -142,6 +142,7 @@ def naive_forks(rows: Sequence[Row]) -> dict[tuple[bytes, bytes], tuple[int, int
     return found
 
 
+@pytest.mark.same_examples
 @settings(max_examples=4)
 @given(histories())
 def test_what_is_counted_of_members_is_what_plain_python_counts(

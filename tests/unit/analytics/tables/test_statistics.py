@@ -144,6 +144,7 @@ def naive_faults(rows: Sequence[Row], voids: Iterable[str]) -> dict[bytes, dict[
     return found
 
 
+@pytest.mark.same_examples
 @settings(max_examples=5)
 @given(histories())
 def test_what_is_counted_of_tangles_is_what_plain_python_counts(history: tuple[list[Row], list[str]]) -> None:

@@ -387,6 +387,7 @@ async def test_a_stream_that_is_cancelled_says_that_nobody_knows() -> None:
     assert _codes([json.loads(again.answers)]) == ["answer_lost"]
 
 
+@pytest.mark.same_examples
 @settings(max_examples=50)
 @given(st.lists(st.binary(max_size=12), max_size=8), st.lists(st.integers(0, 60), max_size=6))
 def test_lines_are_the_same_however_the_body_is_cut(lines: list[bytes], cuts: list[int]) -> None:
