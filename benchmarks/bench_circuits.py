@@ -261,6 +261,8 @@ async def _many(relay: Peer, circuits: int, size: int) -> None:
         )
         figure("relay_memory_grown_while_passing", resident_megabytes(relay.pid) - after, "MB")
         nursery.cancel_scope.cancel()
+    for node in nodes:
+        await node.stream.aclose()
 
 
 @contextmanager

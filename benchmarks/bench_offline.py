@@ -61,7 +61,8 @@ def _measure(folder: Path, count: int) -> tuple[float, float]:
         _tell(process)
     spent = [_hear(process) for process in processes]
     for process in processes:
-        assert process.wait() == 0
+        process.communicate()
+        assert process.returncode == 0
     assert met[0]["digest"] == met[1]["digest"]
     assert met[0]["length"] >= 2 * count
     return sum(one["cpu"] for one in spent), seconds

@@ -143,6 +143,8 @@ async def _measure(relay: Peer, peer_count: int, topic_count: int) -> None:
         subscribers = [one for one in members if topics[0] in one.blind.values()]
         await _fan_out(subscribers, topics[0], TopicSeed(seeds[0]))
         nursery.cancel_scope.cancel()
+    for one in members:
+        await one.stream.aclose()
 
 
 async def _fan_out(subscribers: list[_Member], topic: TopicKey, seed: TopicSeed) -> None:
