@@ -1,6 +1,6 @@
-// Comments on a branch, what others offer to it, and offers that one makes.
+// What others offer to a branch, comments on it, and offers that one makes.
 
-import { Face } from "../parts/face.js";
+import { Face, Icon } from "../parts/face.js";
 import { Action, Empty, Form, Loaded, useLoaded } from "../parts/form.js";
 import { short, when, whoOf } from "../parts/format.js";
 import { html } from "../parts/html.js";
@@ -25,7 +25,7 @@ function Followed({ repo, branch }) {
 
 function Said({ comments, names, repo, branch, answer, again }) {
   return html`<${Loaded} of=${comments} lines=${2}>${({ items }) => html`
-    ${!items.length && html`<${Empty}><p>${text.noComments}</p><//>`}
+    ${!items.length && html`<p class="facts">${text.noComments}</p>`}
     <ul class="plain" id="comments">${items.map((item) => html`<${Comment} key=${item.commit} item=${item} names=${names} repo=${repo} branch=${branch} answer=${answer} again=${again} />`)}</ul>`}<//>`;
 }
 
@@ -37,6 +37,11 @@ function Whole({ repo, branch }) {
   const names = new Map((members.value ?? []).map((one) => [one.user, one.name]));
   const again = () => Promise.all([offers.again(), comments.again()]);
   return html`
+    <${Loaded} of=${offers} lines=${2}>${({ offers: all }) =>
+      all.length
+        ? html`<ul class="plain" id="offers">${[...all].sort(byTurn).map((one) => html`<${Offer} key=${one.offer} offer=${one} repo=${repo} again=${again} />`)}</ul>`
+        : html`<${Empty}><${Icon} name="merge" size="l" /><p>${text.noOffers}</p><//>`}<//>
+    <h3>${text.comments}</h3>
     <${Said} comments=${comments} names=${names} repo=${repo} branch=${id} answer=${setAnswered} again=${again} />
     ${answered && html`<p class="facts"><q dir="auto">${answered.text}</q> <button type="button" onClick=${() => setAnswered(null)}>${text.cancel}</button></p>`}
     <${Form} id="comment" button=${text.comment} send=${async ({ said }) => {
@@ -47,11 +52,6 @@ function Whole({ repo, branch }) {
       await again();
       if (done.status === "open" && !accepts) tell(text.commentWaits);
     }}><label>${text.commentOn(branch.name)} <textarea name="said" rows="2" required maxlength="900"></textarea></label><//>
-    <h3>${text.offers}</h3>
-    <${Loaded} of=${offers} lines=${2}>${({ offers: all }) =>
-      all.length
-        ? html`<ul class="plain" id="offers">${all.map((one) => html`<${Offer} key=${one.offer} offer=${one} repo=${repo} again=${again} />`)}</ul>`
-        : html`<${Empty}><p>${text.noOffers}</p><//>`}<//>
     <${MakeOffer} repo=${repo} branch=${branch} again=${again} />`;
 }
 
@@ -74,6 +74,11 @@ function Comment({ item, names, repo, branch, answer, again }) {
       ${may(repo, "admin") && html`<${Action} act=${remove}>${text.remove}<//>`}</p>`}</li>`;
 }
 
+/** What waits for an answer stands first, in the order in which it came. */
+function byTurn(one, other) {
+  return (other.status === "open") - (one.status === "open");
+}
+
 function Offer({ offer, repo, again }) {
   const branch = repo.branches.find((one) => one.branch === offer.branch);
   const [isFetched, setFetched] = useState(false);
@@ -86,9 +91,9 @@ function Offer({ offer, repo, again }) {
     await api.answerOffer({ repo: repo.repo, offer: offer.offer, accepts });
     await again();
   };
-  return html`<li>
+  return html`<li class="for"><${Face} id=${offer.author} name=${offer.author_name} color=${(members.value ?? []).find((one) => one.user === offer.author)?.color ?? null} /><div class="grow">
     <p><bdi class="who">${offer.author_name || offer.author.slice(0, 12)}</bdi> ${text.offered[offer.kind] ?? offer.kind} <bdi>${branch?.name ?? ""}</bdi>${" "}
-      <span class="facts">${text.offerStates[offer.status]}${offer.commits ? ` · ${text.commits(offer.commits)}` : ""}</span></p>
+      <span class="facts">${text.offerStates[offer.status]}${offer.commits ? ` · ${text.changesCount(offer.commits)}` : ""}</span></p>
     ${offer.note && html`<p dir="auto">${offer.note}</p>`}
     ${!offer.readable && html`<p class="alarm">${text.offerUnknown}</p>`}
     ${isDue && offer.kind === "pull" && !offer.commits && (isFetched ? html`<p class="facts">${text.offerComes}</p>` : html`<p class="facts">${text.lookAbout}</p>`)}
@@ -97,7 +102,7 @@ function Offer({ offer, repo, again }) {
       <${Action} class=${offer.kind === "pull" && !offer.commits ? "" : "main"} act=${answer(true)}>${text.accept}<//><${Action} act=${answer(false)}>${text.refuse}<//></p>`}
     ${may(repo, "write") && offer.kind === "pull" && offer.status === "accepted" && (offer.merged ? html`<p class="facts">${text.offerMerged}</p>` : !offer.commits ? html`<p class="facts">${text.offerComes}</p>`
       : html`<${Look} offer=${offer} repo=${repo} again=${again} refuse=${may(repo, "admin") ? answer(false) : null} />`)}
-  </li>`;
+  </div></li>`;
 }
 
 /** What an offer would bring, before it is accepted or merged. */
