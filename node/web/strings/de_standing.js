@@ -67,10 +67,10 @@ const WORDS = {
   joining: () => "Beitritt: Die Mitgliedschaft ist noch nicht gekommen",
   secrets_missing: (one, since) =>
     `wartet auf Schlüssel${since}: Die Mitglieder haben neue, und niemand hat sie diesem Computer bisher gegeben${helpers(one, "kann es")}`,
-  excluded: (_, since) => `abgeschnitten${since}: Du bist kein Mitglied mehr, und was Mitglieder seither schreiben, ist nicht für diesen Computer`,
+  excluded: (_, since) => `du bist${since} kein Mitglied mehr, und was andere seither schreiben, ist nicht für diesen Computer`,
   former: () => "du bist kein Mitglied mehr und liest, was mit dir geteilt wurde",
   link_ended: (_, since) =>
-    `abgeschnitten${since}: Das Repo hat durch einen Ausschluss oder eine Erneuerung neue Schlüssel, und dein Link öffnet nichts Neueres; bitte ein Mitglied um einen neuen`,
+    `hierher kommt${since} nichts Neues: Das Repo hat durch einen Ausschluss oder eine Erneuerung neue Schlüssel, und dein Link öffnet nichts Neueres; bitte ein Mitglied um einen neuen`,
   join_refused: (one) => `deine Einladung wurde abgelehnt (${one.reason})`,
   reading: () => "liest das Repo, ohne Mitglied zu sein",
   reading_branches: () => "liest einzelne Zweige, ohne Mitglied zu sein",

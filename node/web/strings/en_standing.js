@@ -71,10 +71,10 @@ const WORDS = {
   joining: () => "joining: the membership has not come yet",
   secrets_missing: (one, since) =>
     `waiting for new keys${since}: members have gone on to them, and none has handed them to this computer yet${helpers(one, "has", "have")}`,
-  excluded: (_, since) => `cut off${since}: you are no member any more, and what members write since is not for this computer`,
-  former: () => "you are no member any more, and read what was shared with you",
+  excluded: (_, since) => `you are not a member any more${since}, and what others write from then on is not for this computer`,
+  former: () => "you are not a member any more, and read what was shared with you",
   link_ended: (_, since) =>
-    `cut off${since}: the repo got new keys by an exclusion or a renewal, and your link opens nothing newer; ask a member for a new one`,
+    `nothing new comes here${since}: the repo got new keys by an exclusion or a renewal, and your link opens nothing newer; ask a member for a new one`,
   join_refused: (one) => `your invitation was refused (${one.reason})`,
   reading: () => "reading the repo without being a member",
   reading_branches: () => "reading single branches without being a member",
