@@ -33,7 +33,7 @@ function Restore({ stop, isOpen }) {
 }
 
 function Steps({ all }) {
-  return html`<ol class="steps">${all.map(([said, command]) => html`<li>${said} <${Command} command=${command} /></li>`)}</ol>`;
+  return html`<ol class="how">${all.map(([said, command]) => html`<li>${said} <${Command} command=${command} /></li>`)}</ol>`;
 }
 
 /** A command with a way to copy it. */
