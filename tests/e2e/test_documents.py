@@ -89,15 +89,13 @@ def test_lines_of_standard_input_are_posts_items_and_entries(tmp_path: Path) -> 
         assert json.loads(done.stdout) == {"posts": 601}
         window = alice.client.show_timeline(branch, after_position=599, limit=10)
         assert [item["text"] for item in window["items"]] == ["line 599", "the last"]
-        run_ravel(alice, "set", "add", branch, "-", stdin="pears\nplums\n", forks=False)
-        run_ravel(alice, "set", "rm", branch, "-", stdin="plums\n", forks=False)
+        run_ravel(alice, "set", "add", branch, "-", stdin="pears\nplums\n")
+        run_ravel(alice, "set", "rm", branch, "-", stdin="plums\n")
         assert run_ravel(alice, "set", "list", branch).stdout == "pears\n"
         entries = '{"a": "1", "b": "2"}\n{"a": "3"}\n'
-        run_ravel(alice, "dict", "put", branch, "-", stdin=entries, forks=False)
+        run_ravel(alice, "dict", "put", branch, "-", stdin=entries)
         assert _ask(alice, "dict", "get", branch, "a")["value"] == "3"
-        said = run_ravel(
-            alice, "dict", "put", branch, "-", stdin='{"c": 1}\n', code=bad_input, forks=False
-        ).stderr
+        said = run_ravel(alice, "dict", "put", branch, "-", stdin='{"c": 1}\n', code=bad_input).stderr
         assert "a line is no object of texts" in said
         assert "written before that: 0 lines" in said
         run_ravel(alice, "dict", "put", branch, "a", code=ERROR_KINDS["bad_request"].exit_code)

@@ -24,6 +24,7 @@ def _is_cut_off(peer: Peer) -> bool:
     return bool(_standing(peer)["state"] == "cut_off")
 
 
+@pytest.mark.extended
 def test_a_used_link_makes_no_reader_in_silence_and_an_exclusion_is_told(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob", "carol", introduces=False) as (alice, bob, carol):
         alice.client.create_repo("notes")

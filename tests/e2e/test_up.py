@@ -190,6 +190,7 @@ def test_sealed_keys_are_opened_before_and_by_a_pipe(home: Path) -> None:
     assert _json(home, *at, stdin="eight words")["started"]
 
 
+@pytest.mark.extended
 def test_readme_can_be_pasted_on_two_machines(tmp_path: Path) -> None:
     part = README.read_text(encoding="utf-8").partition("## Five minutes by hand")[2].partition("\n## ")[0]
     blocks = re.findall(r"```console\n(.*?)```", part, re.DOTALL)

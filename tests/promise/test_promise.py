@@ -15,6 +15,7 @@ from tests.promise.draw import History, Step
 from tests.promise.mutants import load_mutants
 from tests.promise.play import Hung, play
 from tests.promise.world import World
+from tests.support.tiers import in_tiers
 
 
 def _run(*arguments: str) -> str:
@@ -25,14 +26,9 @@ def _run(*arguments: str) -> str:
     return ran.stdout
 
 
-@pytest.mark.slow
-def test_whatever_members_do_all_hold_the_same_when_they_have_met() -> None:
-    assert "the promise holds" in _run("--start", "1", "--count", "1")
-
-
 @pytest.mark.extended
-def test_more_histories() -> None:
-    _run("--start", "1000", "--count", "40")
+def test_whatever_members_do_all_hold_the_same_when_they_have_met() -> None:
+    assert "the promise holds" in _run("--start", "1000", "--count", "40")
 
 
 @pytest.mark.extended
@@ -91,8 +87,8 @@ _ONCE_WRONG: Final = {
 """Histories in which the product, or a check, was wrong."""
 
 
-@pytest.mark.extended
-@pytest.mark.parametrize("name", _ONCE_WRONG)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", in_tiers(_ONCE_WRONG, quick=1))
 def test_what_was_once_wrong_holds(name: str) -> None:
     outcome = play(_ONCE_WRONG[name])
     assert not outcome.check, outcome.detail

@@ -122,7 +122,12 @@ _COMMANDS = {
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "closed, commands",
-    [("<&-", ["join"]), (">&-", ["init"]), ("2>&-", ["join"]), ("<&- >&- 2>&-", [*_COMMANDS])],
+    [
+        pytest.param("<&-", ["join"], marks=pytest.mark.extended),
+        (">&-", ["init"]),
+        pytest.param("2>&-", ["join"], marks=pytest.mark.extended),
+        pytest.param("<&- >&- 2>&-", [*_COMMANDS], marks=pytest.mark.extended),
+    ],
 )
 def test_a_stream_that_is_closed_is_as_the_null_device(home: str, closed: str, commands: list[str]) -> None:
     """Each in an interpreter of its own, which takes a second: Python has no stream where none was open as it began."""
