@@ -217,11 +217,6 @@ class FairLock:
         """Return True if no place is free."""
         return not self._free
 
-    @property
-    def is_wanted(self) -> bool:
-        """Return True if anyone waits for it."""
-        return bool(self._waiting)
-
     async def _acquire(self, account: WorkAccount, *, is_short: bool) -> None:
         if self._free:
             assert not self._waiting, "a free place is taken at once"

@@ -5,7 +5,6 @@ authors first (`node.care.repair`), then ranks and heads, evidence of forks, voi
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
@@ -43,8 +42,6 @@ from storage.schema.schema import (
     sketches,
     topics,
 )
-
-_BATCH: Final = 500
 
 
 def repair_keys(connection: Connection) -> int:

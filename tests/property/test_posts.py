@@ -25,11 +25,9 @@ from storage.commits.commits import load_timeline
 from storage.commits.post_index import load_changes, load_replies, load_versions, place_of
 from storage.repos.repos import Branch
 from tests.support.builders import NOW_MS, World, give
-from tests.support.memberships import KEY, REPO, USERS, commit_id, make_commit, make_init
+from tests.support.memberships import USERS, commit_id, make_commit, make_init, replay_shuffled
 from tests.support.reference_posts import PostFacts, ResolvedPost, resolve_post
-from verifier.membership import Membership
 from verifier.posts import Relation, find_hidden, find_relation, make_place
-from verifier.refusal import CommitRefused
 
 _KINDS: Final = ("post", "imported", "reply", "edit", "edit", "edit", "delete")
 _AUTHORS: Final = ("ann", "ben", "cat")
@@ -187,30 +185,11 @@ def hidings(draw: st.DrawFn) -> list[Statement]:
     return made
 
 
-def _replay(history: list[Statement], rng: Random) -> Membership:
-    """Judge a history in some order in which causes come first; what the rules refuse is left out, with what follows."""
-    membership = Membership(REPO)
-    left, refused = list(history), set[CommitId]()
-    while left:
-        ready = [
-            one for one in left if all(ack in membership.operations or ack in refused for ack in one[0].acks)
-        ]
-        commit, body = rng.choice(ready)
-        left.remove((commit, body))
-        try:
-            if refused.intersection(commit.acks):
-                raise CommitRefused("not_permitted", "it follows what was refused")
-            membership.add(membership.authorise_root_commit(commit, body, KEY), commit.acks)
-        except CommitRefused:
-            refused.add(commit.commit_id)
-    return membership
-
-
 @given(hidings(), st.integers(0, 1000))
 def test_every_order_of_arrival_hides_the_same(history: list[Statement], seed: int) -> None:
-    first, second = (_replay(history, Random(seed + more)) for more in (0, 1))
+    first, second = (replay_shuffled(history, Random(seed + more)) for more in (0, 1))
     assert find_hidden(first) == find_hidden(second)
-    older = _replay([(commit, _as_known_before(body)) for commit, body in history], Random(seed))
+    older = replay_shuffled([(commit, _as_known_before(body)) for commit, body in history], Random(seed))
     assert older.operations.heads() == first.operations.heads(), "older nodes accept and reject the same"
     for hider in find_hidden(first).get(_BRANCH, {}).values():
         assert hider in (USERS["ann"], USERS["ben"]), "a writer hides nothing"

@@ -12,9 +12,8 @@ from protocol.formats.commit import Commit
 from protocol.formats.profiles import Profile, find_fault
 from protocol.ids import CommitId, UserId
 from protocol.limits.formats import PROFILE_INTERVAL_MS, PROFILE_STATEMENTS_MAX
-from tests.support.memberships import KEY, REPO, USERS, commit_id, make_commit, make_init
+from tests.support.memberships import USERS, commit_id, make_commit, make_init, replay_shuffled
 from verifier.membership import Membership
-from verifier.refusal import CommitRefused
 
 AUTHORS: Final = ("ann", "ben", "cat")
 Statement = tuple[Commit, Body]
@@ -41,25 +40,6 @@ def histories(draw: st.DrawFn) -> list[Statement]:
         content = msgspec.structs.replace(commit.content, timestamp=at)
         made.append((msgspec.structs.replace(commit, content=content), said))
     return made
-
-
-def _replay(history: list[Statement], rng: Random) -> Membership:
-    """Judge a history in some order in which causes come first; what the rules refuse is left out, with what follows."""
-    membership = Membership(REPO)
-    left, refused = list(history), set[CommitId]()
-    while left:
-        ready = [
-            one for one in left if all(ack in membership.operations or ack in refused for ack in one[0].acks)
-        ]
-        commit, body = rng.choice(ready)
-        left.remove((commit, body))
-        try:
-            if refused.intersection(commit.acks):
-                raise CommitRefused("not_permitted", "it follows what was refused")
-            membership.add(membership.authorise_root_commit(commit, body, KEY), commit.acks)
-        except CommitRefused:
-            refused.add(commit.commit_id)
-    return membership
 
 
 def _shown(membership: Membership) -> dict[UserId, CommitId]:
@@ -90,7 +70,7 @@ def _by_the_rules(membership: Membership, size: int) -> dict[UserId, CommitId]:
 
 @given(histories(), st.integers(0, 1000))
 def test_every_order_of_arrival_shows_the_same(history: list[Statement], seed: int) -> None:
-    first = _replay(history, Random(seed))
-    second = _replay(history, Random(seed + 1))
+    first = replay_shuffled(history, Random(seed))
+    second = replay_shuffled(history, Random(seed + 1))
     expected = _by_the_rules(first, len(history))
     assert _shown(first) == _shown(second) == expected

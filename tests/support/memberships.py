@@ -345,3 +345,22 @@ def antichains(pasts: list[frozenset[int]]) -> list[tuple[int, ...]]:
     for number, past in enumerate(pasts):
         found += [(*chosen, number) for chosen in found if not past.intersection(chosen)]
     return [chosen for chosen in found if chosen]
+
+
+def replay_shuffled(history: Sequence[tuple[Commit, Body]], rng: Random) -> Membership:
+    """Judge a history in some order, causes first. Leave out refused commits and those that follow one."""
+    membership = Membership(REPO)
+    left, refused = list(history), set[CommitId]()
+    while left:
+        ready = [
+            one for one in left if all(ack in membership.operations or ack in refused for ack in one[0].acks)
+        ]
+        commit, body = rng.choice(ready)
+        left.remove((commit, body))
+        try:
+            if refused.intersection(commit.acks):
+                raise CommitRefused("not_permitted", "it follows what was refused")
+            membership.add(membership.authorise_root_commit(commit, body, KEY), commit.acks)
+        except CommitRefused:
+            refused.add(commit.commit_id)
+    return membership
