@@ -25,6 +25,7 @@ from protocol.formats.body import (
     Remove,
     RepoInit,
     Revoke,
+    UnknownBody,
 )
 from protocol.formats.commit import NO_EPOCH, NO_MARK, Commit, Content, Links
 from protocol.formats.content import Post
@@ -347,7 +348,7 @@ def antichains(pasts: list[frozenset[int]]) -> list[tuple[int, ...]]:
     return [chosen for chosen in found if chosen]
 
 
-def replay_shuffled(history: Sequence[tuple[Commit, Body]], rng: Random) -> Membership:
+def replay_shuffled(history: Sequence[tuple[Commit, Body | UnknownBody]], rng: Random) -> Membership:
     """Judge a history in some order, causes first. Leave out refused commits and those that follow one."""
     membership = Membership(REPO)
     left, refused = list(history), set[CommitId]()
