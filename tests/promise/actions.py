@@ -298,6 +298,7 @@ async def restart(world: World, person: Person, args: tuple[int | str, ...], *, 
         person.replica.close()
         erase_store(person.folder, STORE_KEY, 2**53, 1)
         person.open()
+        person.take_up()
     else:
         person.reopen()
     world.watch(person)

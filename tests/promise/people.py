@@ -15,6 +15,7 @@ from node.content.compacting import Compacting
 from node.content.documents import Documents
 from node.content.merging import Merging
 from node.content.texts import Texts
+from node.ingest.acceptance import retry_kept
 from node.ingest.replica import Replica
 from node.membership.joining import Joiner
 from node.membership.key_rotation import KeyRotation
@@ -148,5 +149,10 @@ class Person(Node):
         with patch("node.ingest.replica.SAVED_AT_STOP_FROM", 1):
             self.replica.close()
         self.open()
+        self.take_up()
         if is_relay:
             self.become_relay()
+
+    def take_up(self) -> None:
+        """Judge what the last run left, as a daemon does when it starts."""
+        retry_kept(self.replica, next(self._clock))
