@@ -26,7 +26,9 @@ def test_a_forked_feed_is_shown_with_its_evidence(tmp_path: Path) -> None:
         assert "1\t1\t0" in run_ravel(bob, "feed", "check", branch).stdout
         alice.stop()
         bob.stop()
-        assert (bob.home / "folder-mark").read_text().split()[2:] == ["store"], "it is no new folder from now on"
+        assert (bob.home / "folder-mark").read_text().split()[2:] == ["store"], (
+            "it is no new folder from now on"
+        )
         shutil.rmtree(bob.home)
         shutil.copytree(tmp_path / "backup", bob.home)
         bob.start()

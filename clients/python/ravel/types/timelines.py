@@ -62,7 +62,12 @@ class EditView(TypedDict):
     edit: Annotated[str, one_of("insert", "move", "remove", description="What happens to the commit.")]
     commit: Id
     place: Annotated[Place, means("Where it stands now; of a remove, where it stood.")]
-    item: NotRequired[Annotated[EditItem, means("Of an insert, and of a move to the same place: contents that had been absent came.")]]
+    item: NotRequired[
+        Annotated[
+            EditItem,
+            means("Of an insert, and of a move to the same place: contents that had been absent came."),
+        ]
+    ]
     position: NotRequired[Annotated[int | None, means("Its position after the edit. Null: it was removed.")]]
     position_before: NotRequired[
         Annotated[int | None, means("Its position before the edit. Null: it was inserted.")]
