@@ -224,7 +224,7 @@ def print_words(found: Sequence[str]) -> None:
 @key.command("words")
 @prints(_print_words)
 def show_words(context: typer.Context) -> Mapping[str, object]:
-    """Print the user's key as 24 words, to be written on paper: another node takes them up by `init --words`.
+    """Print the user's key as 24 words, to be written on paper: another node takes them up by `up --words`.
 
     Anyone who has the words is this user. They do not change when the passphrase does.
     """

@@ -27,7 +27,7 @@ _OF_OTHER_PROGRAMS: Final = MappingProxyType(
         "messages": "log",
         "quit": "down",
         "read": "log",
-        "recover": "init --words",
+        "recover": "up --words",
         "send": "write",
         "start": "up",
         "stop": "down",

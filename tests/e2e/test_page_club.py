@@ -202,7 +202,7 @@ def test_an_offer_is_read_before_it_is_merged(tmp_path: Path, page: Browser) -> 
         page.until(says("beans along the wall", "document.querySelector('#offers .look-at')"), 60)
         picture(page, "offer-read")
         assert not page.evaluate("document.querySelector('#offers .merge')"), "first somebody accepts"
-        page.click("#offers li > .buttons .main")
+        page.click("#offers li > .grow > .buttons .main")
         page.click("#offers .merge")
         page.until(says("Merged", "document.querySelector('.notices')"), 60)
         posts(page)

@@ -114,7 +114,7 @@ def test_a_file_comes_to_the_other_and_a_fork_is_offered_and_merged_by_keys_alon
         "nobody has accepted it"
     )
     picture(page, "offer-look")
-    press_on(page, "#offers li > .buttons .main")
+    press_on(page, "#offers li > .grow > .buttons .main")
     page.until(says("Merge 1 post", look))
     press_on(page, "#offers .merge")
     page.until(says("Merged: 1 commit", "document.querySelector('.notices')"), 60)
