@@ -117,7 +117,7 @@ def test_a_file_comes_to_the_other_and_a_fork_is_offered_and_merged_by_keys_alon
     press_on(page, "#offers li > .grow > .buttons .main")
     page.until(says("Merge 1 post", look))
     press_on(page, "#offers .merge")
-    page.until(says("Merged: 1 commit", "document.querySelector('.notices')"), 60)
+    page.until(says("Merged: 1 change", "document.querySelector('.notices')"), 60)
     posts(page)
     page.until(f"[...{ROWS}].some((row) => row.textContent.includes('a better step two'))")
     by_command(page, "comments and")
@@ -171,7 +171,7 @@ def test_an_evening_of_changes_is_one_row_that_opens(pair: tuple[Peer, Peer, str
         assert is_open == (number > 1), "it stays open"
     page.click("[data-several] [aria-expanded=false]")
     page.click(".changes a")
-    page.until("document.getElementById('verdict')?.textContent === 'Accepted'")
+    page.until("document.getElementById('verdict')?.textContent === 'Counts'")
     assert page.complaints() == []
 
 

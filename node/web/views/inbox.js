@@ -74,6 +74,10 @@ function Comment({ item, names, repo, branch, answer, again }) {
       ${may(repo, "admin") && html`<${Action} act=${remove}>${text.remove}<//>`}</p>`}</li>`;
 }
 
+function colorOf(user) {
+  return (members.value ?? []).find((one) => one.user === user)?.color ?? null;
+}
+
 /** What waits for an answer stands first, in the order in which it came. */
 function byTurn(one, other) {
   return (other.status === "open") - (one.status === "open");
@@ -91,9 +95,9 @@ function Offer({ offer, repo, again }) {
     await api.answerOffer({ repo: repo.repo, offer: offer.offer, accepts });
     await again();
   };
-  return html`<li class="for"><${Face} id=${offer.author} name=${offer.author_name} color=${(members.value ?? []).find((one) => one.user === offer.author)?.color ?? null} /><div class="grow">
+  return html`<li class="for"><${Face} id=${offer.author} name=${offer.author_name} color=${colorOf(offer.author)} /><div class="grow">
     <p><bdi class="who">${offer.author_name || offer.author.slice(0, 12)}</bdi> ${text.offered[offer.kind] ?? offer.kind} <bdi>${branch?.name ?? ""}</bdi>${" "}
-      <span class="facts">${text.offerStates[offer.status]}${offer.commits ? ` · ${text.changesCount(offer.commits)}` : ""}</span></p>
+      <span class="facts">${text.offerStates[offer.status]}</span></p>
     ${offer.note && html`<p dir="auto">${offer.note}</p>`}
     ${!offer.readable && html`<p class="alarm">${text.offerUnknown}</p>`}
     ${isDue && offer.kind === "pull" && !offer.commits && (isFetched ? html`<p class="facts">${text.offerComes}</p>` : html`<p class="facts">${text.lookAbout}</p>`)}
@@ -116,9 +120,9 @@ function Look({ offer, repo, again, refuse }) {
   return html`<${Loaded} of=${loaded} lines=${2}>${({ carried, kinds, authors, posts, left, files_left: files }) => {
     const count = kinds.find(({ kind }) => kind === "post")?.count ?? 0;
     return html`<div class="link-box look-at" data-offer=${offer.offer}>
-      <ul class="counts">${kinds.map(({ kind, count: number }) => html`<li><b>${number}</b><span class="facts">${text.offeredKinds[kind] ?? text.kinds[kind] ?? kind}</span></li>`)}</ul>
+      <ul class="counts">${kinds.map(({ kind, count: number }) => html`<li><b>${number}</b><span class="facts">${text.offeredKinds[kind]?.[number === 1 ? 0 : 1] ?? text.kinds[kind] ?? kind}</span></li>`)}</ul>
       ${authors.length > 0 && html`<p class="facts">${text.offeredBy(authors.map((one) => one.author_name || short(one.author)))}</p>`}
-      <ol class="posts-offered">${posts.map((one) => html`<li class="for"><${Face} id=${one.author} name=${one.author_name} size="s" /><div class="grow">
+      <ol class="posts-offered">${posts.map((one) => html`<li class="for"><${Face} id=${one.author} name=${one.author_name} color=${colorOf(one.author)} size="s" /><div class="grow">
         <p class="by"><b class="who"><bdi>${one.author_name || short(one.author)}</bdi></b> <span class="facts">${when(one.time)}</span></p>
         <div class="said" dir="auto"><${Markdown} source=${one.text} tab=${0} /></div></div></li>`)}</ol>
       ${count > posts.length && html`<p class="facts">${text.andMore(count - posts.length)}</p>`}
