@@ -66,8 +66,8 @@ export const ofPeople = {
   peopleCount: (count) => many(count, "Person", "Personen"),
   names: (addresses) => `Er nennt ${addresses}.`,
   onlyNear: "Nur Computer im selben Netz erreichen das.",
-  onlyHere: (addresses) => `Er nennt nur ${addresses}, was kein anderer Computer erreicht. Sag unter Einstellungen, network.advertise, wo andere Ravel erreichen, oder benutze unter Peers ein Relay.`,
-  noAddress: "Er nennt keine Adresse, die andere erreichen. Sag unter Einstellungen, network.advertise, wo andere Ravel erreichen, oder benutze unter Peers ein Relay.",
+  onlyHere: (addresses) => `Er nennt nur ${addresses}, was kein anderer Computer erreicht. Sag unter Einstellungen, wo andere diesen Computer erreichen, oder benutze unter Peers ein Relay.`,
+  noAddress: "Er nennt keine Adresse, die andere erreichen. Sag unter Einstellungen, wo andere diesen Computer erreichen, oder benutze unter Peers ein Relay.",
   proposeQuestion: (name, keeps) =>
     `Dem müssen zuerst die Unterzeichner dieses Repos zustimmen. Vorschlagen, ${keeps ? `${name} auf ${keeps} herabzusetzen` : `${name} auszuschließen`}?`,
   propose: "Vorschlagen",

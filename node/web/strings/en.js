@@ -474,8 +474,8 @@ export const text = {
   deviceJoining: "The other device has not answered yet. Leave both running.",
   addDevice: "Add a device",
   deviceLinkAbout: "Open this link on the new device within the hour. The first user of it gets all your repos.",
-  syncDevices: "Hand on again",
-  handedOn: (count) => `${many(count, "repo")} handed on.`,
+  syncDevices: "Send my repos again",
+  handedOn: (count) => `${many(count, "repo")} sent.`,
   becomeDevice: "Make this a device of another",
   becomeDeviceAbout: "Paste the link that the other device made. This computer then takes part in its repos.",
   removeDeviceQuestion: (name) => ({

@@ -66,8 +66,8 @@ export const ofPeople = {
   peopleCount: (count) => many(count, "person", "people"),
   names: (addresses) => `It names ${addresses}.`,
   onlyNear: "Only machines in the same network can reach it.",
-  onlyHere: (addresses) => `It names only ${addresses}, which no other computer can reach. Say under Settings, network.advertise, where others reach this computer, or use a relay under Peers.`,
-  noAddress: "It names no address that can be dialed from elsewhere. Say under Settings, network.advertise, where others reach this computer, or use a relay under Peers.",
+  onlyHere: (addresses) => `It names only ${addresses}, which no other computer can reach. Say under Settings where others reach this computer, or use a relay under Peers.`,
+  noAddress: "It names no address that can be dialed from elsewhere. Say under Settings where others reach this computer, or use a relay under Peers.",
   proposeQuestion: (name, keeps) =>
     `The signers of this repo have to approve that first. Propose to ${keeps ? `lower ${name} to ${keeps}` : `exclude ${name}`}?`,
   propose: "Propose",
