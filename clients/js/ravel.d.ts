@@ -1629,6 +1629,7 @@ export interface OfferList {
 
 /** An offer. */
 export interface OfferView {
+  answers: string;
   author: string;
   author_name: string;
   branch: string;

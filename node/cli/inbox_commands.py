@@ -74,6 +74,7 @@ def _print_look(shown: "tuple[OfferPreview, str]") -> None:
         # None are here before an admin accepts: a nought would say that it offers nothing.
         ("commits here", lambda item: item["commits"] or ""),
         ("status", _status),
+        short("answers"),
         ("note", "note"),
     )
 )

@@ -4,11 +4,8 @@ The note of a comment's offer is its text, so an admin reads it before deciding,
 that. All nodes show an accepted comment as the last note that was accepted: an edit is offered again, and what else its
 author writes into the branch shows nothing. Deleting needs nobody: it withdraws the offers. An offer without a note asks for
 *trust*: once it is accepted, all that its author posts in that branch is shown unread.
-
-A comment that answers another begins with a line that names it: `>>` and its id.
 """
 
-import re
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
@@ -27,6 +24,7 @@ from node.membership.offers import (
     find_accepted,
     find_stated,
     follow_offers,
+    split_answer,
 )
 from node.membership.repo_actions import RepoActions
 from node.runtime.errors import ServiceError
@@ -46,7 +44,6 @@ from storage.commits.commits import TimelineRow, load_first_of_kinds, load_rows,
 from storage.repos.repos import Branch, Repo
 from verifier.offers import FoundOffer
 
-_ANSWERS: Final = re.compile(r">>([a-z2-7]{51}[aq])\n")
 _LOOKED_MAX: Final = 8
 """Posts of an offered branch that are looked at for the one of the offer's author."""
 
@@ -97,7 +94,7 @@ class Comments(RepoActions):
         """Give a comment of this user another text, and offer that; until it is accepted, the earlier one is shown."""
         target = await self._find_document(branch)
         own, before = await self._hub.run_blocking(self._find_own, target, comment)
-        said = _join(text, _split(before)[1])
+        said = _join(text, split_answer(before)[1])
         written = await self._posts.edit(comment, said)
         channel = await self._hub.run_blocking(self._find_channel, target)
         if channel is not None and channel[0].num == own.num:
@@ -340,7 +337,7 @@ class Comments(RepoActions):
             if said != item["text"]:  # its edit is to be accepted yet
                 item.pop("edited_at", None)
             if item["text"] is not None:
-                item["text"], item["answers"] = _split(said)
+                item["text"], item["answers"] = split_answer(said)
         shown = [(row, item) for row, item in found if item["text"] is not None or not offer.body.note]
         return shown, start, len(rows)
 
@@ -388,14 +385,8 @@ def _join(text: str, answers: str) -> str:
     if not answers:
         return text
     said = f">>{answers}\n{text}"
-    if _ANSWERS.match(said) is None:
+    if not split_answer(said)[1]:
         raise ServiceError(
             "bad_request", "what a comment answers is named by its whole id", "`ravel inbox show`"
         )
     return said
-
-
-def _split(said: str) -> tuple[str, str]:
-    """Return the text of a comment, and the id of the one that it answers, or ""."""
-    match = _ANSWERS.match(said)
-    return (said, "") if match is None else (said[match.end() :], match[1])

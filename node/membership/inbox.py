@@ -18,7 +18,14 @@ from node.authoring.writing import write_commit
 from node.content.merging import MergePlan, run_merge
 from node.contract.inbox import OFFERED_AUTHORS_SHOWN_MAX, OFFERED_POSTS_SHOWN_MAX
 from node.ingest.replica import load_blocks_of, open_stored
-from node.membership.offers import AcceptedOffer, decode_link, follow_offers, load_stripped, name_offered
+from node.membership.offers import (
+    AcceptedOffer,
+    decode_link,
+    follow_offers,
+    load_stripped,
+    name_offered,
+    split_answer,
+)
 from node.membership.repo_actions import RepoActions
 from node.membership.sharing import Sharing
 from node.membership.stated_comments import StatedComments
@@ -255,6 +262,9 @@ class Inbox(RepoActions):
             one, body = offer.operation, offer.body
             branch = self.offered_branch(body)
             heads: set[CommitId] = set()
+            # A comment that nobody accepted is for those who decide, and for its author.
+            is_shown = body.pulls or offer.is_accepted or is_admin or one.author == me
+            note, answers = (body.note, "") if body.pulls else split_answer(body.note)
             if branch is not None and body.pulls and offer.is_accepted:
                 heads = self._heads(branch)
                 if body.branch not in merged:
@@ -266,10 +276,8 @@ class Inbox(RepoActions):
                     "author_name": self._hub.replica.people.name(repo.repo_id, one.author),
                     "branch": id_text(body.branch),
                     "kind": "pull" if body.pulls else "comment" if body.note else "trust",
-                    # A comment that nobody accepted is for those who decide, and for its author.
-                    "note": body.note
-                    if body.pulls or offer.is_accepted or is_admin or one.author == me
-                    else "",
+                    "note": note if is_shown else "",
+                    "answers": answers if is_shown else "",
                     "status": STATUS[offer.is_accepted],
                     "readable": decode_link(body) is not None,
                     "commits": 0 if branch is None else max(branch.commit_count - 1, 0),

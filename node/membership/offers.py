@@ -8,6 +8,7 @@ The link in an offer of commits calls the branch REPO:BRANCH, since the repo's n
 repo or branch that is typed has a colon.
 """
 
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ from verifier.offers import FoundOffer
 
 log = structlog.get_logger()
 
+_ANSWERS: Final = re.compile(r">>([a-z2-7]{51}[aq])\n")
 COMMENTS_REPO: Final = "comments"
 """Name of the repo that holds what a user comments."""
 STATED_COMMENTS: Final = ".comments"
@@ -181,3 +183,9 @@ def decode_link(offer: Offer) -> BranchCapability | None:
         return decode_branch_capability(offer.link)
     except DecodeError:
         return None
+
+
+def split_answer(said: str) -> tuple[str, str]:
+    """Return the text of a comment, and the id of the one that it answers, or "": such a comment begins with `>>ID`."""
+    match = _ANSWERS.match(said)
+    return (said, "") if match is None else (said[match.end() :], match[1])

@@ -32,6 +32,7 @@ class OfferView(TypedDict):
             "Note with the offer; a comment's text, which admins and its author alone see until it is accepted."
         ),
     ]
+    answers: Annotated[str, means("Of a comment: the id of the one that it answers; empty: none.")]
     status: OfferStatus
     readable: Annotated[bool, means("This node knows the form of the offer's link.")]
     commits: Annotated[Count, means("How many of its commits are on this node.")]

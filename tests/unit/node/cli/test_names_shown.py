@@ -28,7 +28,7 @@ class Api:
     def list_offers(self, repo: str, **_: object) -> dict[str, Any]:
         """List offers to the branch and to one that is not here."""
         offer = {"offer": "o" * 52, "kind": "comment", "author": "u" * 52, "author_name": "Ben", "commits": 1}
-        offer |= {"status": "open", "readable": True, "note": "well", "merged": False}
+        offer |= {"status": "open", "readable": True, "note": "well", "answers": "", "merged": False}
         taken = {"kind": "pull", "status": "accepted", "commits": 9, "merged": True}
         unread = {"kind": "pull", "commits": 0}
         return {

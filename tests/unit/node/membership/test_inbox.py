@@ -216,7 +216,9 @@ async def test_a_comment_answers_another_and_quotes_it(nodes: list[Node], autoju
         with pytest.raises(ServiceError, match="whole id"):
             await _comments_of(carol).write("repo:main", "it is", first["commit"][:8])
         await together(alice, bob, carol)
-        for one in await _offers(alice):
+        offers = await _offers(alice)
+        assert ("it is", first["commit"]) in [(one["note"], one["answers"]) for one in offers]
+        for one in offers:
             await _inbox(alice).answer("repo", one["offer"], accepts=True)
         await together(alice, bob, carol)
         shown = {one["commit"]: one for one in await _shown(alice)}
