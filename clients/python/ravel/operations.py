@@ -110,7 +110,11 @@ def encode(body: object) -> bytes:
     except UnicodeEncodeError:
         raise _not_text() from None
     except (TypeError, ValueError, RecursionError) as error:
-        raise RavelError("bad_request", f"the request cannot be sent as JSON: {error}") from None
+        raise RavelError(
+            "bad_request",
+            f"the request cannot be sent as JSON: {error}",
+            "send texts, finite numbers or null",
+        ) from None
 
 
 def path_part(text: str) -> str:

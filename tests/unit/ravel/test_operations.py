@@ -59,6 +59,7 @@ def test_what_cannot_be_sent_is_refused(name: object) -> None:
         request_of(CREATE_REPO, {"name": name})
     assert caught.value.code == "bad_request"
     assert caught.value.message.startswith("the request cannot be sent as JSON")
+    assert caught.value.advice
 
 
 def test_a_path_that_cannot_be_sent_is_refused() -> None:
