@@ -13,7 +13,7 @@ from storage.commits.pending import count_pending, load_pending, load_rejected
 from tests.promise.draw import RELAY
 from tests.promise.people import Person
 from tests.promise.texts import show_documents
-from tests.promise.theft import find_opened
+from tests.promise.theft import Theft, find_opened
 from tests.promise.world import Broken, World, Written
 from tests.support.restored import state_of
 from tests.support.tables import assert_tables_are_stored
@@ -251,11 +251,13 @@ def _check_secrecy(world: World) -> None:
 def _check_healing(world: World) -> None:
     """No thief who only listens opens what was written after an epoch that knows a later prekey of the robbed.
 
-    Not where the robbed was excluded beside that prekey. Who knows of the exclusion alone opens the epoch in one that need
-    not know the prekey, for the excluded would have epochs started without end; and who has admitted it again hands that
-    one over to an older prekey.
+    Not where the robbed membership ended beside that prekey. Who knows of the end alone opens the epoch in one that need not
+    know the prekey, for the excluded would have epochs started without end; and who has admitted it again hands that one
+    over to an older prekey.
     """
     for theft in world.thefts:
+        if _was_ended_beside(world, theft):
+            continue
         for one in world.honest():
             with one.replica.membership_lock:
                 membership = one.replica.membership(one.repo().repo_id)
@@ -263,13 +265,6 @@ def _check_healing(world: World) -> None:
                 drawn = operations.find(theft.prekey)
                 if drawn is None or now.prekey_of(theft.user) is None:
                     continue  # not here; or stated beside one another, for a feed was lost
-                ends = [
-                    one
-                    for one in operations.removals_of(theft.user)
-                    if isinstance(one.body, Remove) and one.body.keeps is None
-                ]
-                if not all(operations.precedes(one, drawn) for one in ends):
-                    continue
                 healed = [epoch for epoch in operations.epochs if operations.precedes(drawn, epoch)]
             opened = find_opened(theft, one)
             for written in world.written:
@@ -279,6 +274,20 @@ def _check_healing(world: World) -> None:
                 gives = any(_reaches(one, leak.epoch_id, written) for leak in world.leaks)
                 if not gives and any(epoch.commit_id in known for epoch in healed):
                     raise Broken("a_stolen_home_heals", f"a thief opens {written.text!r} of {one.name}")
+
+
+def _was_ended_beside(world: World, theft: Theft) -> bool:
+    """Return True if the robbed membership, once given, was over for somebody who did not know the prekey."""
+    for one in world.honest():
+        with one.replica.membership_lock:
+            given = one.replica.membership(one.repo().repo_id).operations.grants_of(theft.user)
+        places = {commit_id: place for place, commit_id in enumerate(one.roots())}
+        first = min((places[it.commit_id] for it in given), default=len(places))
+        drawn = places.get(theft.prekey, len(places))
+        for view in world.views[one.name]:
+            if first < view.count <= drawn and theft.user not in view.members:
+                return True
+    return False
 
 
 def _check_writers(world: World) -> None:

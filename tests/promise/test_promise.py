@@ -39,11 +39,17 @@ def test_a_seed_is_one_history() -> None:
     assert first.endswith("hash seed 4")
 
 
-def _history(seed: int, levels: dict[str, str], *steps: Step, has_sessions: bool = False) -> History:
+def _history(
+    seed: int,
+    levels: dict[str, str],
+    *steps: Step,
+    has_sessions: bool = False,
+    strangers: tuple[str, ...] = (),
+) -> History:
     return History(
         seed=seed,
         levels=tuple(levels.items()),
-        strangers=(),
+        strangers=strangers,
         hostile=frozenset(),
         has_relay=False,
         has_sessions=has_sessions,
@@ -82,6 +88,27 @@ _ONCE_WRONG: Final = {
         Step("ann", "grant", ("ben", "owner")),
         Step("ann", "leave", ()),
         has_sessions=True,
+    ),
+    "a link revoked beside a join and a fresh prekey": _history(
+        7,
+        {"ben": "admin", "dan": "admin", "eve": "write"},
+        Step("ann", "invite", ("write", 1)),
+        Step("ann", "gather", ("ben", "dan", "eve", 2)),
+        Step("hal", "join", (-1,)),
+        Step("hal", "gather", ("dan", 2)),
+        Step("dan", "meet", ("eve", 2)),
+        Step("ben", "revoke", (-1,)),
+        Step("hal", "refresh", ()),
+        Step("eve", "meet", ("ben", 2)),
+        Step("ben", "renew", ()),
+        Step("hal", "meet", ("dan", 2)),
+        Step("dan", "renew", ()),
+        Step("ann", "meet", ("ben", 2)),
+        Step("ann", "grant", ("hal", "write")),
+        Step("ann", "wait", (130,)),
+        Step("dan", "meet", ("ben", 2)),
+        Step("ben", "write", (0,)),
+        strangers=("hal",),
     ),
 }
 """Histories in which the product, or a check, was wrong."""
