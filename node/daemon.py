@@ -326,7 +326,7 @@ def _open_remote(home: Home) -> tuple[Remote | None, socket.socket | None]:
 
 
 def _hosts_at(address: str) -> list[str]:
-    """Return the hosts at which other machines reach a listener."""
+    """Return the hosts by which other machines reach a listener."""
     if not is_unspecified(address):
         return [address.rpartition(":")[0].strip("[]")]
     return [str(one.host) for one in list_addresses()] or ["127.0.0.1"]

@@ -134,9 +134,9 @@ def find_settled(said: Iterable[DocumentCommit]) -> list[DocumentCommit]:
 
 
 def find_false_snapshots(said: Sequence[DocumentCommit]) -> list[DocumentCommit]:
-    """Find snapshots that differ from what their past comes to, as far as its bodies are here.
+    """Find snapshots that differ from the result of their past, as far as its bodies are here.
 
-    What became void since may make an honest one look false. Costs a reduction for each snapshot.
+    A commit that became void since may make an honest one look false. Costs a reduction for each snapshot.
     """
     false: list[DocumentCommit] = []
     for snapshot in said:

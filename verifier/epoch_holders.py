@@ -189,9 +189,9 @@ class SureHolders:
             self._gain_all(self._open_boxes(place, self.of(place)))
 
     def forget(self, user: int, prekeys: Collection[int]) -> None:
-        """Let boxes for some prekeys of a user count no more. Costs O(boxes for the user's prekeys).
+        """Stop counting boxes for some prekeys of a user. Costs O(boxes for the user's prekeys).
 
-        Where the user has not written in what opens their epochs: O(epochs, and their hand-overs).
+        If the user has not written in an epoch that opens theirs, costs O(epochs and their hand-overs).
         """
         boxes = self._to_prekeys.get(user, [])
         gone = [box for box in boxes if box.prekey in prekeys]

@@ -25,9 +25,9 @@ class BranchName:
 
 
 def find_branch_names(membership: Membership) -> dict[BranchId, BranchName]:
-    """Find the names of all branches, and which one is main. Costs O(branches, edits and pointings of main).
+    """Find the names of all branches, and the main branch. Costs O(branches, their edits, and changes of main).
 
-    Words that do not count change nothing; a branch of which no addition counts is archived.
+    Edits that do not count change nothing. A branch without an addition that counts is archived.
     """
     now, operations = membership.now(), membership.operations
     found: dict[BranchId, BranchName] = {}
@@ -73,7 +73,7 @@ def _find_main(membership: Membership, names: Mapping[BranchId, BranchName]) -> 
 
 
 def find_tags(membership: Membership) -> dict[str, Tag]:
-    """Find what each name of a commit stands for, without names that were taken away, and main. Costs O(tags)."""
+    """Find the commit of each tag, and of main; tags that were taken away are left out. Costs O(tags)."""
     now, operations = membership.now(), membership.operations
     found: dict[str, Tag] = {}
     for name, said in operations.tags.items():

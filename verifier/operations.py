@@ -360,7 +360,7 @@ class Operations:
         return self._grants.get(user, ())
 
     def removals_of(self, user: UserId) -> Sequence[Operation]:
-        """Return what takes permissions from this user, leaves too."""
+        """Return the removals that take permissions from this user, the user's own leaves too."""
         return self._removals_of.get(user, ())
 
     def removals_by_others(self, user: UserId) -> Sequence[Operation]:

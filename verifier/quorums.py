@@ -178,7 +178,7 @@ def _proposals_of(operations: Operations, body: Remove, before: Resolution) -> I
 def find_checkpoint_demands(
     operations: Operations, proposal: CommitId, before: Resolution
 ) -> tuple[Demand, ...] | None:
-    """Return what the quorums in force ask of a proposed checkpoint; None where there is no such proposal, or no quorum."""
+    """Return what the quorums in force demand of a proposed checkpoint; None without such a proposal or quorum."""
     found = operations.find(proposal)
     if found is None or not isinstance(found.body, ProposeCheckpoint) or not before.is_within(found):
         return None

@@ -86,7 +86,7 @@ class KindTangle:
         self.graph = Tangle(root.commit.commit_id)
 
     def add(self, commit: ReadCommit) -> tuple[CommitId, ...]:
-        """Add a commit; return the ids that enter by it: itself and what had waited for it, or none."""
+        """Add a commit; return the ids that entered: its own and those that waited for it, or none."""
         is_candidate = self.kind.is_candidate(commit, self.root)
         if not is_candidate and not self.kind.hands_on(commit, self.root):
             return ()

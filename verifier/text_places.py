@@ -76,7 +76,7 @@ PlacesDump = tuple[
 
 
 class Places:
-    """Lists in which the items of a text stand."""
+    """Lists in which the items of a text lie."""
 
     def __init__(self, base: "Places | None" = None) -> None:
         """Begin with the places of `base`, which is not changed."""

@@ -57,7 +57,7 @@ class SparkFrames(SparkQueries):
         self.name("ordered", placed.where(F.col("fault").isNull()))
 
     def define(self, name: str, query: str, *, is_kept: bool) -> None:
-        """See Engine. Nothing is kept, whatever `is_kept` says."""
+        """See Engine. Nothing is kept, whatever `is_kept` is."""
         self.name(name, self.frame(query))
 
     def write(self, queries: Mapping[str, str]) -> None:

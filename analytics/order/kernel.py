@@ -194,10 +194,10 @@ def _ranks_by_kahn(causes: Ints, offsets: Ints, ack_counts: Ints) -> tuple[Ints,
 def longest_paths(
     effects: Ints, causes: Ints, initial: Ints, is_blocked: NDArray[np.bool_]
 ) -> tuple[Ints, NDArray[np.bool_]]:
-    """Rank of every row by Kahn's algorithm, and for which rows it is known; `effects[i]` acks `causes[i]`.
+    """Compute the rank of every row by Kahn's algorithm, and whether it is known; `effects[i]` acks `causes[i]`.
 
-    A rank is at least the row's `initial`, and one more than that of every cause. It stays unknown for rows that are
-    blocked, that lie on a cycle, or that depend on such.
+    A rank is at least the row's `initial`, and one more than that of every cause. It stays unknown for blocked rows, for
+    rows on a cycle, and for rows that depend on these.
     """
     count = len(initial)
     # Edges grouped by cause: effect_of[starts[c]:starts[c + 1]] ack c.

@@ -129,7 +129,7 @@ def count_led(ranges: Ranges) -> tuple[DataFrame, int]:
 
 
 def _exits(ranges: Ranges) -> Ints:
-    """Numbers of what is acked from another range."""
+    """Numbers of commits that another range acks."""
     return np.unique(np.concatenate([np.empty(0, np.int64), *ranges.externals.values()]))
 
 

@@ -55,7 +55,7 @@ def replay(graph: Graph, delivery: Sequence[int]) -> EditCounts:
 
 
 def _causes_by_delivery(graph: Graph, delivery: Sequence[int]) -> tuple[Numbers, Numbers]:
-    """Return where the causes of the commit delivered as number c begin, and all causes, as such numbers too."""
+    """Return where the causes of each commit begin in a list, and that list. Commits are numbered by delivery."""
     count = len(graph)
     number = np.empty(count, np.int32)
     number[np.asarray(delivery, np.int64)] = np.arange(count, dtype=np.int32)

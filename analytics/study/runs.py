@@ -127,9 +127,9 @@ def replay_all(
 
 
 def task_code() -> bytes:
-    """Return what a task runs, by value, so that a cluster needs no copy of Ravel; numba does so with what it compiles.
+    """Return a task's code by value, so that a cluster needs no copy of Ravel; numba sends its compiled functions so.
 
-    Once for all tasks: numba's functions may not be pickled in two threads at once.
+    It is made once for all tasks: numba's functions may not be pickled by two threads at once.
     """
     ship_by_value(tangle_models, edit_streams, sys.modules[__name__])
     return bytes(cloudpickle.dumps(_replay_case))  # type: ignore[no-untyped-call]  # Spark ships it without annotations

@@ -35,7 +35,7 @@ class AuthorKeys(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The branch, the epoch and the topic, one of the epoch's two, where a commit is to be published."""
+    """Branch, epoch and topic to publish a commit in. The topic is one of the epoch's two."""
 
     facts: BranchFacts
     branch_num: int

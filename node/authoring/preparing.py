@@ -166,9 +166,10 @@ class Preparation:
         *,
         opens: bool,
     ) -> None:
-        """Merge `acks`, then as many `heads` as must be; each merge acks the last, and so has what its author needs.
+        """Merge `acks`, then as many `heads` as needed. Each merge acks the last one, so it keeps what gives its author the
+        right.
 
-        Costs O(heads). To choose anew for each merge costs the square.
+        Costs O(heads). Choosing anew for each merge would cost their square.
         """
         chosen, user = set(acks), self._writer.keys.user
         rest = [one for one in heads if one not in chosen]

@@ -167,7 +167,7 @@ class _Reading:
             return len(find_whole(connection, topic_set(topic, of_publications=False), [*ids])) == len(ids)
 
     async def answer(self) -> BundleReading:
-        """Say what became of it all. Raises ServiceError `not_found` where nothing of it is of a repo of this node."""
+        """Return the result of the whole bundle. Raises ServiceError `not_found` if it has nothing of this node's repos."""
         replica = self._hub.replica
         unopened = await self._hub.run_blocking(self._count_missing, self._passed_over) + self._passed_more
         if unopened and not self._repos:

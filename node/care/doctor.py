@@ -83,7 +83,7 @@ _KEPT: Final = (AddressSource.CONFIGURED, AddressSource.LINK)
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at: `ok`, a `warning` or a `problem`, what was seen, and what to do."""
+    """Result of one check: `ok`, a `warning` or a `problem`, what was seen, and the next step."""
 
     name: str
     state: str

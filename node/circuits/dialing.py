@@ -37,7 +37,7 @@ def place_of(relay: PeerId) -> str:
 
 
 def relay_at(place: str) -> PeerId | None:
-    """Return the relay of such a place; None of host:port."""
+    """Return the relay of a place that names one; None for host:port."""
     if not place.startswith(_PLACE):
         return None
     try:

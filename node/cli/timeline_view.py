@@ -15,7 +15,7 @@ _TEXT_MIN: Final = 16
 
 
 def print_days(items: Sequence[Mapping[str, Any]], text_of: Callable[[Any], str]) -> None:
-    """Print commits in their order. A day stands above what was written on it, an author once above what follows."""
+    """Print commits in order. Each day is printed above its commits, an author once above a run of commits."""
     if not items:
         print(in_language("Nothing is written here yet."))
         return

@@ -96,7 +96,7 @@ class DocumentOperationReader:
                     yield row.num, said, opened.size
 
     def keep_written(self, written: Mapping[int, tuple[CommitId, ValuesEdit]]) -> None:
-        """Remember what commits of this node say, by number: the next edit replaces that, and opens nothing for it."""
+        """Remember the operations of this node's commits, by number, so that the next edit need not open them."""
         self._keep({num: OpenedBody(name, edit, len(encode(edit))) for num, (name, edit) in written.items()})
 
     def kept(self, nums: Iterable[int]) -> dict[int, OpenedBody]:

@@ -99,7 +99,7 @@ class NewValue:
 
 @dataclass(frozen=True, slots=True)
 class Look(Registers):
-    """A document at one moment, of which parts are read."""
+    """Parts of a document read at one moment."""
 
     state: DocumentState
     connection: Connection
@@ -204,7 +204,7 @@ class Documents:
     async def read_entries(
         self, kind: ValuesKind, branch: str, keys: Sequence[str], name: str
     ) -> dict[str, DocumentEntry]:
-        """Return entries by item or key; those of which nothing stands are left out. Costs O(keys), each O(log n)."""
+        """Return entries by item or key, without those that have no operation. Costs O(keys), each O(log n)."""
         target = self._find_branch(branch)
         state = self._state
 
@@ -230,7 +230,7 @@ class Documents:
     async def read(
         self, kind: ValuesKind, branch: str, name: str, view: Callable[[Mapping[str, DocumentEntry]], T]
     ) -> tuple[str, T]:
-        """Return the branch's id, and what `view` makes of all entries that are there. Costs O(what stands of them)."""
+        """Return the branch's id, and the answer of `view` about all entries. Costs O(their operations)."""
 
         def read(look: Look) -> T:
             (entries,) = self._state.read_whole(look.connection, kind, [look.document])

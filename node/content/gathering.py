@@ -47,7 +47,7 @@ class Gathering(Generic[A]):
         self._written_at = _NEVER
 
     async def run(self, update: bytes, write: Write[A]) -> A:
-        """Return what `write` gives for this update, once it was written with others. Raises what that gives or raises."""
+        """Write this update together with others; return the answer of `write` for it. Raises as `write` does."""
         number = next(self._numbers)
 
         async def write_group(group: Sequence[tuple[int, bytes]]) -> Sequence[A | Exception]:

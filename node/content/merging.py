@@ -190,7 +190,7 @@ class MergePlan:
     _left: set[CommitId] = field(default_factory=set)
 
     def plan(self, connection: Connection) -> Sequence[Draft]:
-        """Plan the commits to write: what is carried, and the one that says so; none where there is nothing new."""
+        """Plan the commits to write: carried ones, and one that states the merge; none if nothing is new."""
         if not self._is_foreign:
             self._check_ancestor(connection)
         for one in (self.source, self.target):

@@ -275,7 +275,7 @@ class Posts:
     def _find_named_again(
         self, connection: Connection, post: TimelineRow, named: AbstractSet[str]
     ) -> set[str]:
-        """Find those of some commits that other posts of the person name: what is hidden too, for it may be shown again."""
+        """Find the commits among these that other posts of the person name. Hidden posts count: they may be shown again."""
         replica = self._hub.replica
         persons = replica.persons(replica.branches[post.branch_num].facts.repo_id)
         adders = load_rows(connection, [CommitId(BlockId(parse_id(one))) for one in named])
@@ -412,7 +412,7 @@ def _drafts(texts: Sequence[str]) -> list[Draft]:
 
 
 def _with_progress(error: ServiceError | StorageError, done: int, count: int) -> ServiceError:
-    """Return the error with the count of what is durable."""
+    """Return the error with the number of posts that are durable."""
     code, next_step = (
         (error.code, error.advice) if isinstance(error, ServiceError) else ("storage_failed", "")
     )

@@ -174,7 +174,9 @@ class TextWords:
         size: int = 0,
         weight: int = 0,
     ) -> "TextWords":
-        """Take what all updates of a text were reduced to; `pieces` are what each adds, `refused` no library took."""
+        """Make words from a text's reduced updates. `pieces`: what each adds; `refused`: those that no library
+        accepts.
+        """
         words = cls(
             {}, state.places, {}, {}, {}, set(), set(), set(), set(given_up), [], Counter(), None, depth
         )
@@ -401,7 +403,7 @@ class TextWords:
 
 
 class TextIndex:
-    """A text by clocks: who said them, and which are deleted. It takes in what is going to be written, too."""
+    """A text by clocks: its authors and its deletions. Also takes in updates that are about to be written."""
 
     def __init__(self, words: TextWords) -> None:
         self._words = words
@@ -411,7 +413,7 @@ class TextIndex:
     def add(
         self, structs: Mapping[int, Sequence[WrittenStructs]], deletes: Mapping[int, Sequence[Span]]
     ) -> None:
-        """Take in what is going to be written."""
+        """Add an update that is about to be written."""
         for client, found in structs.items():
             self._new.setdefault(client, []).extend(found)
         for client, spans in deletes.items():
@@ -434,7 +436,7 @@ class TextIndex:
             yield (start, end), None
 
     def end(self, client: int) -> int:
-        """Return the clock at which a client goes on."""
+        """Return the next clock of a client."""
         new = self._new.get(client)
         if new:
             return new[-1].end

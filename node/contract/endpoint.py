@@ -215,7 +215,7 @@ class Endpoint(Generic[A]):
 
     @property
     def body_fields(self) -> Mapping[str, structs.FieldInfo]:
-        """The fields of the JSON body, by name as it is in JSON; none where there is no such body."""
+        """Fields of the JSON body, by their name in JSON; none if there is no such body."""
         return {} if self.request is None else _fields_of(self.request)
 
     @property

@@ -125,7 +125,7 @@ def of_file(path: Path) -> SettingOrigin:
 
 
 def bad_config(origin: SettingOrigin, problem: str) -> ServiceError:
-    """Make the error for what is wrong at a source."""
+    """Make the error about a fault in a configuration source."""
     return ServiceError("bad_config", f"{origin.name}: {problem}", origin.next_step)
 
 

@@ -107,7 +107,7 @@ class TokenFile:
         return int(self._clock())
 
     def tokens(self) -> list[Token]:
-        """List all tokens, expired and revoked ones too, in the order in which they were made; each with its latest use."""
+        """List all tokens in the order in which they were made, expired and revoked ones too, each with its latest use."""
         return [
             structs.replace(one, last_used_at=self._used.get(one.digest, one.last_used_at))
             for one in self._tokens.values()

@@ -34,7 +34,7 @@ _REFUSAL_HEADERS: Final = ((b"content-length", b"0"), (b"connection", b"close"))
 
 
 class BodyStopped(Exception):
-    """Raised to the application that waits for a body of which nothing comes for a while: there ASGI has no message."""
+    """Raised in the application that waits for a body when no bytes come for a while: ASGI has no message for that."""
 
 
 class HttpConnection:

@@ -26,9 +26,9 @@ class RestoredCommit:
 
 
 def restore_damaged(replica: Replica, topic: Topic, batch: OpenedBatch, now_ms: int) -> list[RestoredCommit]:
-    """Put blocks back of commits that are damaged and are on this topic. Durable when it returns.
+    """Put back blocks of damaged commits on this topic. Durable on return.
 
-    Before verdicts, in a transaction of its own: a membership may be computed only of what this brings. Raises StorageError.
+    It runs before verdicts, in its own transaction: a membership may need these blocks. Raises StorageError.
     """
     if not replica.has_damaged:
         return []

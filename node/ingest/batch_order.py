@@ -17,7 +17,7 @@ from protocol.limits.peers import BACKLOG_SIZE_MAX
 
 
 class Previous(Protocol):
-    """Condition for which a batch waits before it is stored."""
+    """Condition that a batch waits for before it is stored."""
 
     async def wait(self) -> None:
         """Return when it has happened."""

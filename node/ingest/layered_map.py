@@ -20,7 +20,7 @@ _OTHERS_SHARE: Final = 32
 
 
 class LayeredMap(Mapping[K, V]):
-    """In the order of a dict: what replaces an entry stands in its place, and what is new comes last."""
+    """Map with the order of a dict: a replaced entry keeps its place, and a new one comes last."""
 
     __slots__ = ("_length", "_others", "_shared")
 

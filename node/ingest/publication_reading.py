@@ -113,7 +113,7 @@ def read_batch(
 ) -> ReadBatch:
     """Decode and open publications.
 
-    Of bare ones those whose header says the body's kind, as no verdict rests on it; `with_bare` the others, too. `known`
+    Bare ones are opened if the header states the kind, since their verdict needs no body; with `with_bare` all are. `known`
     are those that were read before, at their places.
     """
     candidates: list[Candidate] = []

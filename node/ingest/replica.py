@@ -413,9 +413,9 @@ class Change:
 
 
 def open_membership(connection: Connection, tables: Tables, repo_id: RepoId) -> Membership:
-    """Load a repo's membership from its snapshot, and judge what has come since. Raises StorageError.
+    """Load a repo's membership from its snapshot, and judge the commits since. Raises StorageError.
 
-    Costs O(root branch commits), some 30 us each; of those that have come since, what judging them costs.
+    Costs O(root branch commits), some 30 us each, and the judging of those since.
     """
     root = tables.roots.get(repo_id)
     if root is None:

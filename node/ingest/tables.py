@@ -134,7 +134,7 @@ class Tables:
         return None
 
     def written_on(self, topic: TopicKey) -> Epoch | None:
-        """Find the epoch in which a repo is written now and whose own topic this is, if there is one."""
+        """Find the epoch with this own topic in which a repo is written now; None if there is none."""
         opened = self.by_topic.get(topic)
         for epoch in () if opened is None or opened.is_link else opened.epochs:
             if self.repos[epoch.repo_num].epoch_num == epoch.num:
@@ -323,7 +323,7 @@ def _invited(repos: Mapping[int, Repo]) -> dict[int, Repo]:
 
 
 def _with_topics(before: Tables, old: Collection[Topic], found: Collection[Topic]) -> Tables:
-    """Tables in which some topics are replaced by those found."""
+    """Return tables in which the `found` topics replace the `old` ones."""
     if not old and not found:
         return before
     new = sorted(found, key=lambda one: one.num)

@@ -193,8 +193,8 @@ class VoidRecheck:
     def _is_untouched(self, branch: Branch, one: Judged) -> bool:
         """Return True if nothing takes from a commit the right by which it was accepted; False if that is not sure.
 
-        Nothing does where all counts that gives its author permissions, and each removal that counts names it (N2). What it
-        follows need not be read then: an exclusion has all commits of its user looked at.
+        It is sure if all credentials of its author count and each removal that counts names the commit (N2). Its causes
+        need not be read then: an exclusion has all commits of its user judged again.
         """
         if one.proposal is not None:
             return False

@@ -183,7 +183,7 @@ class Comments(RepoActions):
         return owned or await create_repo(self._hub, self._author, COMMENTS_REPO)
 
     async def _withdraw(self, target: Branch, own: Branch, *, is_open: bool) -> str:
-        """Take back what was offered of a branch, or of that what nobody answered; return the last one's id."""
+        """Take back the offers of a branch, or of those only the unanswered ones; return the last one's id."""
         root = self._hub.replica.root_branch(self._hub.replica.repos[target.repo_num])
         last = ""
         for one in await self._hub.run_blocking(self._find_mine, target, own):
@@ -299,7 +299,7 @@ class Comments(RepoActions):
     def _comments_in(
         self, repo_id: RepoId, source: Branch, offer: AcceptedOffer, limit: int, end: int | None
     ) -> tuple[list[tuple[TimelineRow, CommentView]], int, int]:
-        """Read the comment of an accepted offer, or the latest before a position of an author who is trusted.
+        """Read the comment of an accepted offer; of a trusted author, the latest comments before a position.
 
         Return also the position before which there are more, and how many commits were read.
         """

@@ -198,7 +198,7 @@ class EpochDuties:
     def _find_places(
         self, membership: Membership, epoch: Epoch, user: UserId, *, needs_secret: bool
     ) -> list[Epoch]:
-        """Find the epochs in which to tell a member: the latest one that the member surely holds, else the latest."""
+        """Find the epochs in which to hand over to a member: the latest that the member surely holds, else the latest."""
         here = self._replica.tables.held_epochs(epoch.repo_num)
         operations = membership.operations
         held = [one for one in membership.epochs.find_held(user) if one.started_epoch in here]

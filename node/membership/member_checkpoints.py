@@ -60,7 +60,7 @@ class MemberCheckpoints(RepoActions):
         return {"commit": id_text(written.commit_id), "repo": id_text(target.repo_id)}
 
     async def list_all(self, repo: str) -> CheckpointList:
-        """List the latest checkpoints, with which are true."""
+        """List the latest checkpoints, and say which are true."""
         target = self._find_repo(repo)
         return {"checkpoints": await self._hub.run_blocking(self._list, target)}
 

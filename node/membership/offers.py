@@ -80,9 +80,9 @@ class AcceptedOffer:
 
 
 def find_stated(branch_id: BranchId, entries: Mapping[str, DocumentEntry]) -> list[AcceptedOffer]:
-    """Find the comments on a branch that its dict states, in the order in which they were stated.
+    """Find the comments on a branch that its dict states, in the order of the statements.
 
-    What is none is passed over, as is what a merge carried here from another branch, about that one.
+    Invalid entries are passed over, and those that a merge carried here, which are about another branch.
     """
     there = [
         (entry.values[0].place, key, entry.values[0].value) for key, entry in entries.items() if entry.values

@@ -100,7 +100,7 @@ class Quorums(RepoActions):
         return await self._approve(target, found.commit_id)
 
     async def finish(self, repo: str, proposal: str) -> Proposal:
-        """Make the checkpoint of which enough signers approved."""
+        """Make the checkpoint that enough signers approved."""
         target = self._find_repo(repo)
         found = await self._hub.run_blocking(self._find_proposal, target, proposal)
         if not isinstance(found.body, ProposeCheckpoint):

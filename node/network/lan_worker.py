@@ -72,7 +72,7 @@ def _end_with_input(end: asyncio.Event) -> None:
 
 
 class _Heard:
-    """Other nodes' announcements: asked for what they say, and told."""
+    """Listener for other nodes' announcements: it asks for their content and reports it."""
 
     def __init__(self, mdns: Zeroconf, own_name: str) -> None:
         self._mdns = mdns

@@ -17,9 +17,9 @@ class CountedEvent:
         self._next = trio.Event()
 
     async def wait(self, after: int) -> None:
-        """Return once it happened since `count` was `after`. The caller sets the deadline.
+        """Return once it has happened since `count` was `after`. The caller sets the deadline.
 
-        Take the count before you look at what it is about: what happens during the look would else be slept through.
+        Take the count before looking at the watched state: a change during the look would otherwise be missed.
         """
         if self.count == after:
             await self._next.wait()

@@ -28,7 +28,7 @@ class _Waiting(Generic[Q, A]):
 
 
 class GroupLane(Generic[Q, A]):
-    """Requests in the order in which they came."""
+    """Queue of requests; one task serves all that wait together."""
 
     def __init__(
         self, lock: AbstractAsyncContextManager[None], count_max: int, gather_seconds: float = 0.0

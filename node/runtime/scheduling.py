@@ -203,7 +203,7 @@ class FairLock:
 
     @asynccontextmanager
     async def held(self, bill: WorkBill, count: int = 1) -> AsyncIterator[None]:
-        """Hold it for work on so many publications."""
+        """Hold the lock for work on this many publications."""
         account, before = bill.account, bill.total
         await self._acquire(account, is_short=count <= SHORT_COUNT_MAX)
         try:

@@ -16,7 +16,7 @@ class TokenBucket:
         self._left += count
 
     def try_acquire(self, now: float, count: int = 1) -> bool:
-        """Take so many uses; return True if they were left."""
+        """Take this many uses; return True if that many were left."""
         if self._asked_at is not None:
             self._left = min(self._at_once, self._left + (now - self._asked_at) * self._per_second)
         self._asked_at = now

@@ -93,7 +93,7 @@ class _Opened:
         return True
 
     def as_set(self, *, of_publications: bool) -> TopicSet:
-        """Return the set by which it is compared with peers."""
+        """Return the set of these commits for a comparison with peers."""
         return TopicSet(REPLICA, self.opened.num, self.key, of_publications, self.opened)
 
 
@@ -231,7 +231,7 @@ async def fetch_opened(hub: Hub, ids: Collection[CommitId]) -> bool:
 
 
 class BodyFetcher:
-    """Asks for what is missing, and for nothing else."""
+    """Asks peers for absent bodies."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -272,7 +272,7 @@ class BodyFetcher:
         return next_at
 
     async def _look_at(self, topic: _Topic, newest: int, asking: _Asking) -> float:
-        """See what came of the last question on a topic, and ask the next one; gives when to look again."""
+        """Check the result of the last question on a topic and ask the next one; return when to look again."""
         await (
             trio.lowlevel.checkpoint()
         )  # a relay's strangers make thousands of topics that no connected peer has joined

@@ -80,7 +80,7 @@ class CircuitHandler:
         """Name the peer and other nodes of a topic to each other."""
 
     def nodes_learned(self, port: "CircuitPort", topic: TopicKey, nodes: tuple[PeerId, ...]) -> None:
-        """Take nodes to which the peer opens circuits."""
+        """Take in nodes to which the peer opens circuits."""
 
     def lost(self, port: "CircuitPort") -> None:
         """Forget a connection that has ended, with all its circuits."""
@@ -150,11 +150,11 @@ class CircuitPort:
         self._conversation.happen(CircuitWanted(number, address))
 
     def grant(self, number: int, count: int) -> None:
-        """Let the peer send so many bytes more."""
+        """Let the peer send this many bytes more."""
         self._conversation.happen(CircuitGranted(number, count))
 
     def send(self, number: int, data: bytes) -> None:
-        """Send at most CIRCUIT_DATA_SIZE_MAX bytes, for which there is credit."""
+        """Send at most CIRCUIT_DATA_SIZE_MAX bytes, within the credit."""
         self._conversation.happen(CircuitSent(number, data))
 
     def end(self, number: int, reason: str) -> None:

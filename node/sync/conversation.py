@@ -99,7 +99,7 @@ class Conversation:
         return self.session.has_joined(topic)
 
     def is_level(self, topic: TopicKey) -> bool:
-        """Return True if the peer follows a topic too, and has nothing of it that is not here."""
+        """Return True if the peer follows a topic too and has nothing of it that this node lacks."""
         progress = self.session.progress_of(topic)
         return progress is not None and progress.state == IN_SYNC and not progress.behind
 

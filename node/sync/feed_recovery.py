@@ -65,9 +65,9 @@ class FeedRecovery:
             await trio.sleep(DAMAGED_PAUSE_SECONDS)
 
     def _settle(self, repo_id: RepoId, noted: int) -> bool:
-        """Settle what peers were compared for; whether it was. Blocks. Raises StorageError.
+        """Settle the feeds that peers were compared for; return True if that worked. Blocks. Raises StorageError.
 
-        Not a repo that has gone meanwhile, or for which anything was noted since: its mark is for when it comes back.
+        Repos that are gone, or were noted again since, are left out: their mark is for their return.
         """
         replica = self._hub.replica
         if self._is_incomplete(repo_id):

@@ -390,7 +390,7 @@ class Hub:
             changed(frozenset(), kept)
 
     def _tell(self, listener: Listener | Follower, tell: Callable[[], None]) -> None:
-        """Tell one listener. What goes wrong with it is its own: the others are told, and who announced goes on."""
+        """Notify one listener. Its failure stops neither the other listeners nor the caller."""
         try:
             tell()
         except Exception:  # the border of one listener

@@ -173,7 +173,7 @@ class Intake:
         return ingested
 
     def _touch(self, repo_num: int, ingested: IngestResult) -> None:
-        """Have a repo described anew of which something waits, found no room or was rejected: no branch has changed."""
+        """Have a repo described anew although no branch has changed: a commit waits, found no room or was rejected."""
         if ingested.waiting or ingested.rejected or ingested.unread or ingested.dropped["pending_full"]:
             self._replica.shown.touch(repo_num)
 

@@ -115,6 +115,6 @@ def find_kept_by(tables: Tables, topic: Topic, keeps: frozenset[BranchMark] | No
 
 
 def find_bare(tables: Tables, topic: Topic, keeps: frozenset[BranchMark] | None) -> frozenset[int]:
-    """Return the numbers of the branches on a topic of which that peer gets headers alone. Costs O(branches)."""
+    """Return the numbers of a topic's branches of which that peer gets headers alone. Costs O(branches)."""
     kept = find_kept_by(tables, topic, keeps)
     return frozenset() if kept is None else frozenset(marks_on(tables, topic).values()) - kept

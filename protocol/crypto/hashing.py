@@ -166,7 +166,7 @@ def commit_key_pad(read_key: ReadKey, topic: TopicKey, commit_id: CommitId) -> b
 
 
 def wait_mark(what: bytes, commit_id: CommitId) -> Mark:
-    """Compute what stands in a store for something that a commit waits for and that is no commit."""
+    """Compute the stored mark of something that a commit waits for and that is no commit."""
     return Mark(_derive(_WAIT_MARK, what + commit_id))
 
 

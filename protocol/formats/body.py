@@ -50,7 +50,7 @@ class Permission(IntEnum):
 class RepoInit(Wire, frozen=True, tag="init2"):
     """The root branch's first commit: founding owners, certified once by the repo's key, which is then forgotten.
 
-    It starts the founding epoch, of which it `states` what other inits state of theirs.
+    It starts the founding epoch; `states` has what other inits state of their epochs.
     """
 
     name: Name

@@ -20,7 +20,7 @@ def join_spans(spans: Iterable[Span]) -> list[Span]:
 
 
 def overlap_spans(spans: Sequence[Span], others: Sequence[Span]) -> list[Span]:
-    """Return what two rows of sorted spans have in common; costs the shorter row, and what it meets in the other."""
+    """Return the common part of two rows of sorted spans. Costs the shorter row, and what it meets in the other."""
     if len(others) < len(spans):
         spans, others = others, spans
     found: list[Span] = []

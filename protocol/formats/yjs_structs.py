@@ -151,9 +151,9 @@ def write_gone(clock: int, end: int) -> WrittenStructs:
 def say_same(
     client: int, one: tuple[ReadUpdate, Struct], other: tuple[ReadUpdate, Struct], span: Span
 ) -> bool:
-    """Return True if two structs of a client, each in its update, say the same at clocks that both have.
+    """Return True if two structs of a client, each in its update, have the same content at their common clocks.
 
-    What a struct holds that was deleted cannot be compared: ask of such ones what has deleted them.
+    Deleted content cannot be compared: ask what has deleted it.
     """
     (update, mine), (their_update, theirs) = one, other
     if mine.kind != theirs.kind:
@@ -172,7 +172,7 @@ def say_same(
 
 
 def _content_of(data: bytes, one: Struct, span: Span) -> object:
-    """Return what stands at these clocks, so that it can be compared: libraries write maps in any order."""
+    """Return the content at these clocks in a form to compare: libraries write maps in any order."""
     start, end = span[0] - one.clock, span[1] - one.clock
     match one.kind:
         case Kind.STRING:

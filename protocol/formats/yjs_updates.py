@@ -294,7 +294,7 @@ class Cursor:
         return number
 
     def read(self, length: int) -> bytes:
-        """Pass over so many bytes and return them."""
+        """Return this many bytes, and go on behind them."""
         start = self.place
         if length > len(self._data) - start:
             raise BadUpdate("it ends too early")

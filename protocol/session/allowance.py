@@ -15,7 +15,7 @@ class Allowance:
         self.left = min(self.left + self._per_check, self._at_once)
 
     def take(self, count: int = 1) -> bool:
-        """Take so many uses; return True if they were left."""
+        """Take this many uses; return True if that many were left."""
         if self.left < count:
             return False
         self.left -= count

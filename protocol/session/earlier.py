@@ -98,7 +98,7 @@ class _Comparison:
         return self._say({"": list(self._held)})
 
     def go_on(self, message: Earlier) -> list[Output]:
-        """Deal with what the peer says of this round."""
+        """Handle the peer's fingerprints of this round."""
         return [self._take(message)] if self.parts else []  # else it is over
 
     def _take(self, message: Earlier) -> Output:
@@ -141,7 +141,7 @@ class _Comparison:
 
 
 def _depth(count: int) -> int:
-    """Return the number of rounds after the first: with so many parts few have a topic beside one that differs."""
+    """Return the number of rounds after the first: enough that few topics share a part with one that differs."""
     depth = 1
     while depth < EARLIER_DEPTH_MAX and EARLIER_PART_COUNT**depth < EARLIER_PART_COUNT * count:
         depth += 1

@@ -85,7 +85,7 @@ def as_seen(address: str, across: str) -> str | None:
 
 
 def network_of(host: Host) -> str:
-    """Return what counts as one host where hosts are counted: an IPv6 address stands for its network of 64 bits."""
+    """Return the host that an address counts as. An IPv6 address counts as its network of 64 bits."""
     if isinstance(host, ipaddress.IPv6Address):
         return str(ipaddress.IPv6Network((int(host), 64), strict=False))
     return str(host)

@@ -28,7 +28,7 @@ class Room:
         return self.has_for(1)
 
     def has_for(self, count: int) -> bool:
-        """Return True if so many topics more may take room."""
+        """Return True if there is room for this many topics more."""
         return len(self._taken) + count <= TOPIC_COUNT_MAX
 
     def take(self, topics: Iterable[TopicKey]) -> None:

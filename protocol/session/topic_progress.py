@@ -81,7 +81,7 @@ class Rounds:
 
 @dataclass(slots=True)
 class Outbox:
-    """Beside `Sending`: numbers of commits that are to be sent, and what was sent and has no receipt."""
+    """Numbers of commits still to send, and of those sent without a receipt so far. Stands beside `Sending`."""
 
     upto: int | None = (
         None  # set once the first plan is loaded: later commits have numbers above it, or below 0
@@ -114,7 +114,7 @@ class Outbox:
         return [num for num in nums if self.wanted.add(num)]
 
     def pass_over(self, count: int) -> None:
-        """Go on behind so many numbers of the first part."""
+        """Skip this many numbers of the first part."""
         passed, rest = self.queue[0][:count], self.queue[0][count:]
         self.wanted.discard(passed)
         self.whole.discard(passed)

@@ -44,7 +44,7 @@ class Wanting:
     # --- of this side ---
 
     def ask(self, progress: TopicProgress, ids: Iterable[CommitId]) -> list[Output]:
-        """Ask for commits of a topic, each once as long as that is remembered; what finds no room waits for it."""
+        """Ask for commits of a topic, each once while that is remembered. Those that find no room wait."""
         if not progress.is_joined:
             return []
         for commit_id in ids:
@@ -57,9 +57,9 @@ class Wanting:
         return self._ask_waiting()
 
     def ask_bodies(self, progress: TopicProgress, ids: tuple[ItemId, ...]) -> list[Output]:
-        """Ask for commits whole, or for nothing: some of what a peer answers is for causes.
+        """Ask for commits with their bodies, if there is room: a share of it is left for causes.
 
-        What it has not got now it may have later, so an id may be asked for again.
+        An id may be asked for again: the peer may have its body later.
         """
         room = self._askable.left - WANTED_AT_ONCE_MAX // _BODIES_SHARE
         if not progress.is_joined or room < len(ids):

@@ -27,7 +27,7 @@ class Windows:
         self._takeable.check()
 
     def ask(self, progress: TopicProgress, event: WindowWanted) -> list[Output]:
-        """Ask for a window, unless one of the mark is asked for, or as many as may be."""
+        """Ask for a window, unless the mark has a question already or the bound of open questions is reached."""
         key = progress.topic, event.mark
         if not progress.is_joined or key in self._asked or len(self._asked) >= WINDOWS_UNANSWERED_MAX:
             return []

@@ -114,7 +114,7 @@ def _check_place(
 
 
 def make_marks(connection: Connection) -> Marks:
-    """Make marks by which nothing acks any commit yet."""
+    """Make the marks of commits that nothing acks yet."""
     last = connection.execute(select(func.coalesce(func.max(commits.c.num), 0))).scalar_one()
     second: dict[int, set[int]] = {}
     for num, topic_num in connection.execute(select(topic_inits.c.commit_num, topic_inits.c.topic_num)):

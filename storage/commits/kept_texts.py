@@ -73,7 +73,7 @@ def load_kept_branches(connection: Connection) -> list[int]:
 
 
 def load_text_blocks(connection: Connection, branch_num: int) -> Iterator[TextBlock]:
-    """Yield the blocks of a text by client id and clock. Raises BadSecret where one is not what was written."""
+    """Yield the blocks of a text by client id and clock. Raises BadSecret if one is not as it was written."""
     cipher = cipher_of(connection)
     query = select(text_blocks.c.client, text_blocks.c.clock, text_blocks.c.content)
     query = query.where(text_blocks.c.branch_num == branch_num)

@@ -40,7 +40,7 @@ def find_commits(
 def _find(
     connection: Connection, low: AnyId, high: AnyId, among: Sequence[Sequence[int]]
 ) -> list[FoundCommit]:
-    """Find such commits in all branches, or among these."""
+    """Find these commits in all branches, or in the given ones."""
     # Not the column itself: without statistics SQLite would take the index of the branch, and read all of it, rather than
     # that of the ids.
     of_commits, of_rejections, of_pending = (

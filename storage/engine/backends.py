@@ -37,7 +37,7 @@ class Backend(ABC):
 
     @abstractmethod
     def make_engine(self, connections_max: int) -> Engine:
-        """Make an engine of at most so many connections; create the place, if need be, for its owner alone."""
+        """Make an engine with at most this many connections. Create the place if needed, for its owner alone."""
 
     @abstractmethod
     def make_reader(self, connections_max: int) -> Engine:

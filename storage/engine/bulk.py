@@ -51,7 +51,7 @@ class Rows:
 def insert_rows(
     connection: Connection, table: Table, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]
 ) -> None:
-    """Insert rows whose values stand in the order of `columns`."""
+    """Insert rows whose values are in the order of `columns`."""
     if not rows:
         return
     statement, order = _compiled(table, columns, connection.dialect)

@@ -20,7 +20,7 @@ QUARANTINE_NAME: Final = "quarantine"
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """Amount of what is in quarantine, and since when."""
+    """Number and size of quarantined files, and since when they are there."""
 
     files: int
     size: int  # bytes

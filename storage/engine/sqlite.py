@@ -68,7 +68,7 @@ class SqliteBackend(Backend):
             check_not_lost(self._folder, self._path, read_last_write(self._folder))
 
     def make_engine(self, connections_max: int) -> Engine:
-        """Make the file, for its owner alone, and an engine of at most so many connections to it."""
+        """Create the file, readable by its owner alone, and an engine with at most this many connections to it."""
         check_unbound(self._path.parent)
         self._check_not_lost()
         if not self._path.exists():
@@ -151,7 +151,7 @@ class SqliteBackend(Backend):
         return copy_beside(self._path, label, lambda begun: copy_database(self._path, begun))
 
     def prepare_commit(self, writer: Connection) -> str:
-        """Count a write that changed something; return "". SQLite itself undoes what fails, or says so at the end."""
+        """Count a write that changed something; return "". SQLite itself undoes a failed transaction, or COMMIT raises."""
         driver = _driver_of(writer)
         self._prepared = self._committed
         if driver.total_changes != self._changes:

@@ -11,9 +11,9 @@ _HIDDEN: Final = "***"
 
 
 def check_url(url: str) -> None:
-    """Raise ValueError unless a URL names a PostgreSQL database; "" stands for a file in the folder.
+    """Raise ValueError unless a URL names a PostgreSQL database; "" means a file in the folder.
 
-    What the error says does not hold the URL, in which there may be a password.
+    The error's text leaves the URL out: it may hold a password.
     """
     if not url:
         return

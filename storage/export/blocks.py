@@ -114,7 +114,7 @@ def _rows_of(connection: Connection, rows: Sequence[Row[Any]]) -> list[_BlockRow
 
 
 def _read(key: int, encoded: bytes) -> Mapping[BlockId, tuple[int, Sequence[BlockId]]]:
-    """Return a body's block by id, with size and children; nothing of a damaged one, whose id nobody knows."""
+    """Return a body's block by id, with size and children; nothing for a damaged one, since its id is unknown."""
     found = block_id(encoded)
     if id_key(found) != key:
         return {}

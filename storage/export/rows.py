@@ -199,7 +199,7 @@ def file_batches(
     *,
     with_names: bool,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches of the files that the commits of these numbers add, in order. `hidden` gives what stands for an id."""
+    """Yield batches of the files that these commits add, in order. `hidden` replaces an id by its pseudonym."""
     query = (
         select(files.c.commit_num, commits.c.commit_id, files.c.object_id, files.c.name, files.c.size)
         .join(commits, commits.c.num == files.c.commit_num)

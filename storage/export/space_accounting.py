@@ -65,10 +65,10 @@ def count_holdings(connection: Connection, before: HoldingsCount, folder: Path) 
 
 
 def _describe(connection: Connection, table: Table) -> tuple[int, int]:
-    """Return how many rows a table has, and the last number: other rows have another count or number.
+    """Return the number of rows of a table and the last row's number, which tell one state of it from another.
 
-    But for one case: the last rows went, the daemon was started again, and as many came, of as many bytes in all. Then the
-    figure is an older one until the next change.
+    One case is missed: the last rows went, the daemon was restarted, and as many came, of as many bytes. Then the figure
+    stays older until the next change.
     """
     query = select(func.count(), func.coalesce(func.max(table.c.num), 0)).select_from(table)
     count, last = connection.execute(query).one()

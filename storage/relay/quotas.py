@@ -307,7 +307,7 @@ def forget_files(connection: Connection, nums: "Select[tuple[int]]") -> None:
 
 
 def _evict_topics(connection: Connection, topic_num: int, visitor: Visitor, wanted: int) -> int:
-    """Forget other topics until so many bytes are free; return how many became so. If all do not suffice, none goes."""
+    """Forget other topics until this many bytes are free; return how many were freed, 0 if all would not suffice."""
     if _evictable_size(connection, topic_num, visitor) < wanted:
         return 0
     others = _going(visitor).where(relay_topics.c.num != topic_num, KEPT_SIZE > 0)

@@ -78,7 +78,7 @@ _OF_BRANCHES: Final = (
 
 
 def forget_branch(connection: Connection, branch_num: int, root_num: int) -> None:
-    """Forget a branch that has no commits; what waits for it to be added is kept under the root branch."""
+    """Forget a branch without commits. Commits that wait for its addition are kept under the root branch."""
     row_changes(connection).branches.add(branch_num)
     connection.execute(update(pending).where(pending.c.branch_num == branch_num).values(branch_num=root_num))
     for table in _OF_BRANCHES:

@@ -84,7 +84,7 @@ def count_ids(connection: Connection, kept: TopicSet, after: int, upto: int) -> 
 
 
 def first_ids(connection: Connection, kept: TopicSet, count: int) -> list[tuple[int, ItemId]]:
-    """Load numbers and ids of the first so many."""
+    """Load the numbers and ids of this many first members."""
     rows = _load_part(connection, kept, 0, NUMBER_MAX, count)
     return [(row[0], raw) for row, raw in zip(rows, _ids(connection, kept, rows), strict=True)]
 

@@ -154,7 +154,7 @@ class AsyncEventStream:
         open_lines: Callable[[Send], AbstractAsyncContextManager[AsyncIterator[str]]],
         sleep: Callable[[float], Awaitable[None]],
     ) -> None:
-        """Open the stream. `sleep` waits so many seconds."""
+        """Open the stream. `sleep` waits this many seconds."""
         self._following = following
         self._open_lines = open_lines
         self._sleep = sleep

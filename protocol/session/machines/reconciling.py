@@ -20,7 +20,7 @@ class Reconciling(Enum):
 
 
 class FrameCame(Enum):
-    """Frames, by the number of their kind on the wire (`FrameKind`); or what came of one, which has no number there."""
+    """Event of the reconciling machine: a frame, by its kind on the wire (`FrameKind`), or the result of one."""
 
     SYMBOLS = 0
     ASK_SYMBOLS = 1

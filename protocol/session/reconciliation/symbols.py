@@ -135,7 +135,7 @@ def answer(symbols: Sequence[int], frame: bytes) -> Iterator[bytes]:
 
 
 class SymbolsAsker:
-    """The machine of who peels. `handle_frame` is its only entrance."""
+    """State machine of the side that peels symbols. `handle_frame` is its only input."""
 
     __slots__ = ("_asked", "_heard", "_key", "_length", "_marks_equal", "_own", "_peeler", "estimate")
 
