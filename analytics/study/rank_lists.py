@@ -34,7 +34,7 @@ def empty_lists(count: int) -> tuple[Table, Entries]:
 
 @compiled
 def pool_of(lists: Table, pools: Entries) -> Entries:
-    """Return the pool that is in use, until the next `insert`."""
+    """Return the present pool; the next `insert` replaces it."""
     pool: Entries = pools[lists[_POOL, 0]]
     return pool
 

@@ -107,8 +107,8 @@ class Founding:
     ) -> tuple[Branch, IngestResult]:
         """Add a branch: its root commit, and the root branch's commit that pins it, in one transaction.
 
-        Gives also what was stored, an epoch that was due included; `stored` gets it even if the branch is refused then.
-        Raises ServiceError where the rules refuse it, or a branch of the repo has the name and it is to be unique.
+        Returns also the stored commits, with those of an epoch that was due; `stored` gets them even if the branch is
+        refused. Raises ServiceError if the rules refuse it, or if its name must be unique and another branch has it.
         """
         stored = IngestResult() if stored is None else stored
         writer = self._writer

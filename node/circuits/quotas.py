@@ -182,7 +182,7 @@ class NamingQuotas:
 def refusal(
     accounts: Sequence[CircuitAccount], quotas: CircuitQuotas, visitor: Visitor, total: int, now: float
 ) -> CircuitEnd | None:
-    """Return the reason why a peer may open no circuit now, while `total` are open."""
+    """Return the reason why a peer may open no circuit now, None if it may. `total` circuits are open."""
     if not (visitor.is_known or quotas.takes_strangers):
         return CircuitEnd.NOT_KNOWN
     if total >= quotas.total:

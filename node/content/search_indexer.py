@@ -92,7 +92,7 @@ class SearchIndexer:
         self._is_checked = False
 
     async def run(self) -> None:
-        """Run for ever; without an index to keep, until there is none."""
+        """Keep the index up to date for ever. If no index is wanted, end once it is deleted."""
         backoff = store_backoff()
         while True:
             count, accepted = self._hub.changes.count, self._hub.totals.accepted

@@ -79,8 +79,8 @@ class ProfileKeeper:
         """All names."""
         return self._file
 
-    def stand(self, repo: Repo) -> str:
-        """Return the state of a repo: `stated`, `due`, or `not_permitted` where this user may not write."""
+    def statement_status(self, repo: Repo) -> str:
+        """Return the state of this user's profile in a repo: `stated`, `due`, or `not_permitted` if the user may not write."""
         replica, me = self._replica, self._author.user
         if not repo.has_members:
             return "not_permitted"
@@ -106,7 +106,7 @@ class ProfileKeeper:
         self._tick, changed = self._replica.shown.roots_since(self._tick)
         self._left |= set(changed)
         here = [repo for num in sorted(self._left) if (repo := self._replica.repos.get(num)) is not None]
-        due = [repo for repo in here if self.stand(repo) == "due"]
+        due = [repo for repo in here if self.statement_status(repo) == "due"]
         self._left = {repo.num for repo in due}
         for repo in due:
             now_ms = self._clock_ms()
@@ -192,7 +192,7 @@ class NameActions:
 
     def _own(self) -> OwnName:
         repos: list[OwnRepo] = [
-            {"repo": id_text(repo.repo_id), "name": repo.name, "state": self._keeper.stand(repo)}
+            {"repo": id_text(repo.repo_id), "name": repo.name, "state": self._keeper.statement_status(repo)}
             for repo in self._hub.replica.repos.values()
             if not is_lobby(self._hub.replica, repo)
         ]

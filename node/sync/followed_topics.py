@@ -317,10 +317,10 @@ class FollowedTopics:
         return self._session.handle(event)
 
     def _order(self, topic: Topic) -> tuple[bool, bool, int]:
-        """Return the sort key of a topic that waits.
+        """Return the sort key of a waiting topic.
 
-        Own topics precede writers' topics, for inits there give keys, and older ones later ones, which follow them. Views
-        of single branches come last.
+        An epoch's own topic goes before its writers' topic, whose keys its inits give. Older topics go before newer ones,
+        which follow them. Topics of single followed branches come last.
         """
         return topic.is_view, not topic.is_of_all, topic.num
 

@@ -81,7 +81,7 @@ class Introducer:
             del self._encounters[connection]
 
     def count_peers(self, repo_id: RepoId) -> int:
-        """Count the peers that are met on the own topic of the epoch in which a repo is written."""
+        """Count the peers met on the own topic of the epoch that a repo is written in."""
         return len(
             {
                 encounter.connection.peer

@@ -381,7 +381,7 @@ async def _receive_message(stream: trio.abc.Stream) -> bytes:
 
 
 async def _receive_exactly(stream: trio.abc.Stream, size: int) -> bytes:
-    """Exactly `size` bytes and not one more: what follows the handshake is for the frames."""
+    """Receive exactly `size` bytes: those after the handshake belong to frames."""
     received = bytearray()
     while len(received) < size:
         some = await stream.receive_some(size - len(received))

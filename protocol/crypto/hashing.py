@@ -317,7 +317,7 @@ def store_box_key(store_key: StoreKey) -> CipherKey:
 
 
 def store_nonce_key(store_key: StoreKey) -> HashKey:
-    """Return the key that makes the nonces of the boxes in a store."""
+    """Return the key from which nonces of a store's boxes are made."""
     return HashKey(_derive(_STORE_NONCE_KEY, store_key))
 
 

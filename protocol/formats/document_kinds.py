@@ -396,7 +396,7 @@ class SaidUpdate(Wire, frozen=True):
 
 
 class TextSnapshot(DocumentBody, frozen=True, tag="text-snapshot1"):
-    """Bodies of updates, said again. Each holds where the body of the commit that it names is that one, and not here."""
+    """Copies of the bodies of updates. Each counts if the body of the commit that it names is the same, and absent here."""
 
     updates: Annotated[tuple[SaidUpdate, ...], Meta(min_length=1, max_length=TEXT_REPLACES_MAX)]
 

@@ -89,7 +89,7 @@ class Rendezvous:
         return self._answer_waiting()
 
     def _answer_waiting(self) -> list[Output]:
-        """Answer questions of the peer in their order, as many as may be now. Each is of a joined topic."""
+        """Answer the peer's waiting questions in order, as many as the rate allows. Each is of a joined topic."""
         answered: list[Output] = []
         while self._heard and self._takeable.take():
             topic = next(iter(self._heard))

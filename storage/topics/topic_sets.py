@@ -97,7 +97,7 @@ def has_later(connection: Connection, kept: TopicSet, after: int) -> bool:
 def find_by_short_ids(
     connection: Connection, kept: TopicSet, short_ids: Sequence[ShortId]
 ) -> dict[ShortId, int]:
-    """Find the numbers of those in the set, by the first bytes of their ids (16, or all). Costs O(ids)."""
+    """Map short ids (the first 16 bytes of ids, or whole ids) to numbers of members of the set. Costs O(ids)."""
     wanted = set(short_ids)
     size = max(map(len, wanted), default=0)
     found: dict[ShortId, int] = {}

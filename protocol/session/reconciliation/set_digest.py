@@ -45,7 +45,7 @@ class SetDigest:
             self._odd = (self._odd + odd) & _EVEN
 
     def remove(self, ids: Iterable[ItemId]) -> None:
-        """Ids that were in the set."""
+        """Take out ids that were in the set."""
         for even, odd in _sums(ids):
             # With a bit above each lane, no lane borrows from the next.
             self._even = (self._even | _ABOVE) - (even & _EVEN) & _EVEN

@@ -78,7 +78,7 @@ def test_a_name_is_stated_once_in_each_repo_also_in_later_ones(nodes: list[Node]
     assert count_root(alice) == 3
     repo, ingested = alice.author.founding.create_repo("second")
     alice.hub.announce(ingested)
-    assert [keeper.stand(one) for one in alice.replica.repos.values()] == ["stated", "due"]
+    assert [keeper.statement_status(one) for one in alice.replica.repos.values()] == ["stated", "due"]
     keeper.state(IngestResult())
     assert alice.replica.people.name(repo.repo_id, alice.author.user) == "Alice"
     call(keeper, None, START + MINUTE)
@@ -93,7 +93,7 @@ def test_a_second_name_waits_for_the_next_minute(nodes: list[Node]) -> None:
     clock.now += 10_000
     assert call(keeper, "Alicia", clock.now) == 50.0
     assert (names(alice, alice), count_root(alice)) == ("Alice", 3)
-    assert keeper.stand(alice.repo()) == "due"
+    assert keeper.statement_status(alice.repo()) == "due"
     clock.now = START + MINUTE
     assert keeper.state(IngestResult()) is None
     assert (names(alice, alice), count_root(alice)) == ("Alicia", 4)
@@ -107,7 +107,7 @@ def test_what_another_node_of_the_user_said_later_stays(nodes: list[Node]) -> No
     keeper = keeper_of(alice, clock)
     known = alice.replica.people.stated(alice.repo().repo_id)[alice.author.user]
     call(keeper, "earlier", known.stated_at - 1)
-    assert (names(alice, alice), keeper.stand(alice.repo())) == ("later", "stated")
+    assert (names(alice, alice), keeper.statement_status(alice.repo())) == ("later", "stated")
     clock.now = known.stated_at - 5 * MINUTE
     assert keeper.next_stated_at() == known.stated_at + 1, "also by a clock that is behind"
     call(keeper, "now", keeper.next_stated_at())
