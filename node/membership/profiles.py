@@ -80,7 +80,7 @@ class ProfileKeeper:
         return self._file
 
     def statement_status(self, repo: Repo) -> str:
-        """Return the state of this user's profile in a repo: `stated`, `due`, or `not_permitted` if the user may not write."""
+        """Return whether a repo has this user's profile: `stated`, `due`, or `not_permitted` if the user may not write."""
         replica, me = self._replica, self._author.user
         if not repo.has_members:
             return "not_permitted"
