@@ -178,8 +178,10 @@ class CircuitClient(CircuitHandler):
         changed: Callable[[], None],
         may_meet: Callable[[TopicKey], bool] = lambda _: False,
     ) -> None:
-        """`may_use` says which relays are used, `serve` takes a circuit that came through a relay, and `changed` is called
-        when a relay can be used, or has named nodes. `may_meet` says on which topics other nodes are met."""
+        """Make a client. `may_use` says which relays it uses, and `may_meet` on which topics it meets other nodes.
+
+        `serve` takes a circuit that came through a relay. `changed` is called when a relay can be used or has named nodes.
+        """
         self._own_key = own_key
         self._may_use = may_use
         self._serve = serve

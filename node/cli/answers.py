@@ -61,7 +61,7 @@ Printer = Callable[[Item], object]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """An answer of which people see other parts than programs do, or whose exit code is not that of success."""
+    """Answer that people and programs see differently, or that has an exit code of its own."""
 
     answer: Mapping[str, object]
     shown: object = None

@@ -48,11 +48,11 @@ OF_BROWSERS: Final[tuple[Kind, ...]] = ("kept", "browser")
 
 
 class Made(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
-    """A thing that a token's holder made, and that outlives the token. Ids are texts, times unix seconds.
+    """A thing that a token's holder made and that outlives the token. Ids are texts, times unix seconds.
 
-    `repo`: of which repo it is, `REPO:BRANCH` of a branch's link; empty: of none. `what`: what tells it from others.
-    `mark`: tells it from a later one of the same name, where names are used again. `is_begun`: it may have been made; the
-    entry is written before the deed, and `what` after it.
+    `repo` is its repo, or `REPO:BRANCH` of a branch's link; empty if it has none. `what` tells it from others. `mark` tells
+    it from a later one of the same name, if names are used again. `is_begun`: it may have been made, as the entry is
+    written before the act and `what` after it.
     """
 
     kind: MadeKind

@@ -55,10 +55,10 @@ def follow_links(
 
 
 def choose_epoch(membership: Membership, repo: Repo, tables: Tables) -> tuple[int, bool]:
-    """Choose the epoch to write in among those whose keys are here; tell whether members write in one that is not.
+    """Choose the epoch to write in among those whose keys are here; say if members write in one whose key is not.
 
-    While the rules ask for a new one, it is one of those that are to be followed. A newcomer by a link holds an epoch before
-    it knows how that began, and stays with it.
+    While the rules demand a new epoch, it is one of those that the new one follows. A newcomer by a link holds an epoch
+    before its beginning is known, and stays with it.
     """
     now, here = membership.now(), tables.held_epochs(repo.num)
     current = tables.epochs.get(repo.epoch_num)

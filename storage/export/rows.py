@@ -414,9 +414,9 @@ class _Shared:
 
 
 class _Positions:
-    """Positions of commits in their branch's timeline at this moment, -1 for void ones.
+    """Present positions of commits in their branches' timelines, -1 for void ones.
 
-    One pass over the order's index, of the branches that have any such commit; 8 bytes are held for each number.
+    One pass over the order's index of the branches that have such commits. Holds 8 bytes for each number.
     """
 
     def __init__(self, connection: Connection, first: int, last: int) -> None:
