@@ -11,13 +11,12 @@ The mark also says whether a store was made here: one that is gone with its coun
 
 import fcntl
 import os
-import secrets
 import struct
 from pathlib import Path
 from typing import Final
 
 from storage.engine.errors import LostStore
-from storage.engine.folders import open_new, sync_folder
+from storage.engine.folders import write_beside
 from storage.engine.last_write import LAST_WRITE_NAME
 from storage.engine.losses import note_cause
 from storage.engine.sqlite import DATABASE_NAME
@@ -38,20 +37,12 @@ _GET_GENERATION: Final = 0x80087601
 
 def write_mark(path: Path, *, has_store: bool = False) -> None:
     """Say that the folder is no copy, and whether a store was made in it, durably. Raises OSError."""
-    # Two commands may make one folder at a time: each has a draft of its own, held like those of `private_files`.
-    begun = path / f"{MARK_NAME}.{secrets.token_hex(8)}.new"
-    handle = open_new(begun)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            word = b" " + _HAS_STORE if has_store else b""
-            file.write("{} {}".format(*_inode_of(handle)).encode("ascii") + word + b"\n")
-            file.flush()
-            os.fsync(handle)
-            begun.rename(path / MARK_NAME)
-    finally:
-        begun.unlink(missing_ok=True)
-    sync_folder(path)
+    word = b" " + _HAS_STORE if has_store else b""
+    write_beside(
+        path / MARK_NAME,
+        lambda handle: "{} {}".format(*_inode_of(handle)).encode("ascii") + word + b"\n",
+        lambda beside: beside.replace(path / MARK_NAME),
+    )
 
 
 def mark_store(path: Path) -> None:

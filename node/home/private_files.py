@@ -7,30 +7,26 @@ lock tells it from one that a process is at work on.
 import fcntl
 import os
 import re
-import secrets
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from storage.engine.folders import open_new, sync_folder
+from storage.engine.folders import sync_folder, write_beside
 
 SECRET_SIZE: Final = 32
 """Bytes of a seed, a store's key or a token."""
 KEYS_NAME: Final = "keys.json"
 
-_NAME_PART_LENGTH: Final = 50
-"""Characters of a file's name that one which is begun has: at most 200 of the 255 bytes that names may have."""
 _DRAFT_NAME: Final = re.compile(r".+\.[0-9a-f]{16}\.new")
 
 
 def replace_file(path: Path, content: bytes) -> None:
     """Write a file whole or not at all, over the one that is there. Durable when it returns. Raises OSError."""
-    _write_beside(path, content, lambda beside: beside.replace(path))
+    write_beside(path, lambda _: content, lambda beside: beside.replace(path))
 
 
 def create_file(path: Path, content: bytes) -> None:
     """Write a file whole or not at all where none is. Raises FileExistsError, OSError; two at a time make one file."""
-    _write_beside(path, content, lambda beside: os.link(beside, path))
+    write_beside(path, lambda _: content, lambda beside: os.link(beside, path))
 
 
 def find_drafts(folder: Path) -> list[Path]:
@@ -65,22 +61,6 @@ def _is_at_work(path: Path) -> bool:
         return False
     finally:
         os.close(handle)
-
-
-def _write_beside(path: Path, content: bytes, put: Callable[[Path], object]) -> None:
-    # The name of the file may be as long as names may be.
-    beside = path.with_name(f"{path.name[:_NAME_PART_LENGTH]}.{secrets.token_hex(8)}.new")
-    handle = open_new(beside)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            fcntl.flock(handle, fcntl.LOCK_EX)  # before there is anything in it
-            file.write(content)
-            file.flush()
-            os.fsync(handle)
-            put(beside)
-    finally:
-        beside.unlink(missing_ok=True)
-    sync_folder(path.parent)
 
 
 def has_keys(home: Path) -> bool:

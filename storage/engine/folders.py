@@ -4,11 +4,16 @@ What root makes gets the owner of the folder that it lies in, as SQLite does for
 leave nothing in a user's folder that the user's own daemon cannot open.
 """
 
+import fcntl
 import os
+import secrets
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+_NAME_PART_LENGTH: Final = 50
+"""Characters of a file's name that its draft has: at most 200 of the 255 bytes that names may have."""
 _FILE_MODE: Final = 0o600
 _FOLDER_MODE: Final = 0o700
 
@@ -18,6 +23,26 @@ def open_new(path: Path) -> int:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE)
     _give_owner(handle, path.parent)
     return handle
+
+
+def write_beside(path: Path, content: Callable[[int], bytes], put: Callable[[Path], object]) -> None:
+    """Write a draft beside a file, and have `put` put it in its place. Durable when it returns. Raises OSError.
+
+    `content` is asked with the draft's descriptor. Commands that write one file at a time have a draft each. A draft is
+    locked while it is written: `node.home.private_files` sweeps those that are not.
+    """
+    beside = path.with_name(f"{path.name[:_NAME_PART_LENGTH]}.{secrets.token_hex(8)}.new")
+    handle = open_new(beside)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            fcntl.flock(handle, fcntl.LOCK_EX)  # before there is anything in it
+            file.write(content(handle))
+            file.flush()
+            os.fsync(handle)
+            put(beside)
+    finally:
+        beside.unlink(missing_ok=True)
+    sync_folder(path.parent)
 
 
 def open_or_create(path: Path, flags: int) -> int:

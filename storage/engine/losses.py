@@ -18,7 +18,7 @@ from blake3 import blake3
 
 from protocol.ids import RepoId
 from storage.engine.errors import LostStore, StorageError
-from storage.engine.folders import make_folder, open_new, sync_file, sync_folder
+from storage.engine.folders import make_folder, open_new, sync_file, sync_folder, write_beside
 from storage.engine.last_write import LAST_WRITE_NAME, count_lost, lock_if_unused, read_last_write
 from storage.engine.log_check import examine_log
 from storage.engine.quarantine import QUARANTINE_NAME
@@ -108,13 +108,8 @@ def read_loss(folder: Path) -> Loss | None:
 
 def write_loss(folder: Path, loss: Loss) -> None:
     """Write the folder's record, durably. Raises OSError."""
-    begun = folder / f"{LOSS_NAME}.new"
-    begun.unlink(missing_ok=True)
-    with os.fdopen(open_new(begun), "wb") as file:
-        file.write(msgspec.json.encode(loss))
-    sync_file(begun)
-    begun.rename(folder / LOSS_NAME)
-    sync_folder(folder)
+    target = folder / LOSS_NAME
+    write_beside(target, lambda _: msgspec.json.encode(loss), lambda beside: beside.replace(target))
 
 
 def note_loss(folder: Path, loss: Loss) -> None:

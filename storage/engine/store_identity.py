@@ -4,12 +4,11 @@ Packs that no row names are swept at start, so a wrong URL in the configuration 
 therefore says which store it belongs to (`store-id`), the database says the same, and where the two differ nothing starts.
 """
 
-import os
 from pathlib import Path
 from typing import Final
 
 from storage.engine.errors import StorageError
-from storage.engine.folders import open_new, sync_file, sync_folder
+from storage.engine.folders import write_beside
 
 STORE_ID_NAME: Final = "store-id"
 PACKS_NAME: Final = "packs"
@@ -39,10 +38,5 @@ def read_store_id(folder: Path) -> str:
 
 def write_store_id(folder: Path, store_id: str) -> None:
     """Bind the folder to a store, durably. Raises OSError."""
-    begun = folder / f"{STORE_ID_NAME}.new"
-    begun.unlink(missing_ok=True)
-    with os.fdopen(open_new(begun), "w", encoding="ascii") as file:
-        file.write(f"{store_id}\n")
-    sync_file(begun)
-    begun.rename(folder / STORE_ID_NAME)
-    sync_folder(folder)
+    target = folder / STORE_ID_NAME
+    write_beside(target, lambda _: f"{store_id}\n".encode("ascii"), lambda beside: beside.replace(target))

@@ -14,7 +14,7 @@ from node.home.config import CONFIG_SIZE_MAX, default_config_text, load_document
 from node.home.config_editing import default_text, set_key
 from node.home.config_sections import Config
 from node.home.default_repo import load_default_repo
-from node.home.folder_mark import MARK_NAME, is_copy, write_mark
+from node.home.folder_mark import MARK_NAME, write_mark
 from node.home.home import NEIGHBOURS_MAX, create_home, lock_home, no_node, open_home, run_file
 from node.home.identity import open_keys, read_keys
 from node.home.people_file import read_people
@@ -23,6 +23,8 @@ from node.runtime.errors import ServiceError
 from protocol.formats.text import id_text
 from protocol.ids import AnyId
 from ravel.home import access_advice, owner_advice, read_run_file
+from storage.engine.losses import Loss, write_loss
+from storage.engine.store_identity import write_store_id
 from tests.support.keys import no_passphrase
 
 PEER = id_text(AnyId(b"p" * 32))
@@ -108,21 +110,29 @@ def test_a_home_is_private_and_a_second_init_changes_nothing(tmp_path: Path) -> 
     os.umask(0o022)
 
 
-def test_two_commands_that_mark_a_folder_at_a_moment_both_succeed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "write",
+    [
+        write_mark,
+        lambda folder: write_loss(folder, Loss(None, None)),
+        lambda folder: write_store_id(folder, "id"),
+    ],
+    ids=["mark", "loss", "store id"],
+)
+def test_two_commands_that_write_one_file_of_a_folder_at_a_moment_both_succeed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path], None]
 ) -> None:
     """Each has a draft of its own: what one renames is not the other's."""
     sync = os.fsync
 
-    def mark_beside(handle: int) -> None:
-        monkeypatch.setattr("node.home.folder_mark.os.fsync", sync)
-        write_mark(tmp_path)
+    def write_too(handle: int) -> None:
+        monkeypatch.setattr("os.fsync", sync)
+        write(tmp_path)
         sync(handle)
 
-    monkeypatch.setattr("node.home.folder_mark.os.fsync", mark_beside)
-    write_mark(tmp_path)
-    assert is_copy(tmp_path) is False
-    assert [one.name for one in tmp_path.iterdir()] == [MARK_NAME]
+    monkeypatch.setattr("os.fsync", write_too)
+    write(tmp_path)
+    assert len(list(tmp_path.iterdir())) == 1, "no draft is left"
 
 
 def test_a_bad_address_leaves_no_folder_that_cannot_start(tmp_path: Path) -> None:
