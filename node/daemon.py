@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -106,7 +106,8 @@ def run(home: Home, open_keys: Callable[[], Keys]) -> None:
         try:
             note_copy(home.path)
             replica = Replica(home.path, keys.store_key, home.storage_url)
-            mark_store(home.path)
+            with suppress(OSError):  # on a full disk it is noted at a later start
+                mark_store(home.path)
             if read_keys(home.path).protection != "none":
                 drop_open_copies(home.path)
         except NewerSchema as error:
