@@ -1,5 +1,6 @@
 """The page under a finger: everything to press is 44 pixels high, in every view, and nothing runs out sideways."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from tests.e2e.browser import CHROMIUM, Browser, browser
 from tests.e2e.cluster import join, peers, until_equal
-from tests.e2e.page_steps import PHONE, enter
+from tests.e2e.page_steps import PHONE, enter, says
 
 pytestmark = [
     pytest.mark.slow,
@@ -138,4 +139,19 @@ def test_many_repos_and_long_names_run_out_sideways_nowhere(tmp_path: Path, page
         assert page.evaluate("document.querySelectorAll('#repos details.repo[open]').length") <= 1, (
             "they fold"
         )
+        names = "[...document.querySelectorAll('#repos details.repo > summary bdi')].map((one) => one.textContent)"
+        alice.client.write_post(branch, "the newest of all")
+        page.until(f"{names}[0] === {json.dumps(name[:50] + ' 0')}")
+        page.click("#filter")
+        page.until("document.activeElement.id === 'filter-by'")
+        page.type(" 42")
+        page.until(f"{names}.join() === {json.dumps(f'{name[:50]} 0,{name[:50]} 42')}")
+        shown = page.evaluate("document.querySelectorAll('#repos [data-branch]').length")
+        assert shown == 2, "of a repo that is not called so, the branch that is"
+        page.press("Escape", 27)
+        page.until(f"{names}.length === 43")
+        page.evaluate("Date.now = ((now) => () => now() + 40 * 86400000)(Date.now)")
+        page.click("#filter")  # the list is drawn again
+        page.until(says("42 more repos", "document.querySelector('#quiet > summary')"))
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert page.complaints() == []
