@@ -1,9 +1,9 @@
 """The reference pages that are made from the code: commands, configuration, endpoints, state machines.
 
 `python -m tests.reference` (`make reference`) writes them into docs/reference, and the columns, tables and measured
-figures of docs/research and docs/understanding. A test sees that they are up to date. It also writes the clients' endpoints
-and types (`tests.support.client_modules` for Python, `tests.support.js_client` for JavaScript), and what the API promises
-(`tests.support.stable_api`), and fails where the code breaks a promise.
+figures of docs/research and docs/understanding, and what other systems say of the zoo. A test sees that they are up to
+date. It also writes the clients' endpoints and types (`tests.support.client_modules` for Python, `tests.support.js_client`
+for JavaScript), and what the API promises (`tests.support.stable_api`), and fails where the code breaks a promise.
 """
 
 import html
@@ -17,7 +17,14 @@ from typing import Final
 from node.home.config import default_config_text
 from node.home.config_layers import describe_keys, variable_of
 from node.home.config_sections import CONFIG_KEYS
-from tests.support import client_modules, columns_page, figures_page, js_client, stable_api
+from tests.support import (
+    client_modules,
+    columns_page,
+    figures_page,
+    js_client,
+    stable_api,
+    zoo_page,
+)
 from tests.support.endpoint_pages import endpoints_page
 from tests.support.exit_codes_page import exit_codes_page
 from tests.support.machine_tables import machines_page
@@ -95,6 +102,7 @@ def main() -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
     figures_page.PAGE.write_text(figures_page.figures_page(MADE))
+    zoo_page.PAGE.write_text(zoo_page.zoo_page(MADE))
     for name, text in research_pages().items():
         (columns_page.FOLDER / name).write_text(text)
     present = stable_api.present()

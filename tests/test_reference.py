@@ -2,8 +2,9 @@
 
 import pytest
 
+from tests.proof import zoo
 from tests.reference import FOLDER, MADE, pages, research_pages
-from tests.support import columns_page, figures_page, js_client
+from tests.support import columns_page, figures_page, js_client, zoo_page
 from tests.support.machine_tables import machines_page
 
 
@@ -35,6 +36,19 @@ def test_the_data_file_has_at_most_twenty_figures_of_benchmarks_and_machines_tha
     for one in data["figures"]:
         assert (figures_page.DATA.parent / f"{one['by'].split()[0]}.py").is_file()
         assert one["machine"] in data["machines"]
+
+
+def test_the_page_of_concurrent_histories_is_that_of_the_zoo_and_of_what_others_say() -> None:
+    assert zoo_page.PAGE.read_text() == zoo_page.zoo_page(MADE), "make reference"
+
+
+def test_each_history_that_matrix_can_be_asked_has_an_answer_and_each_difference_a_reason() -> None:
+    matrix, said = zoo_page.read_matrix(), zoo_page.read_others()
+    asked = [history for history in zoo.histories() if zoo.told(history)]
+    assert [history.title for history in asked] == list(matrix)
+    differing = [one.title for one in asked if zoo_page.members_of(one) != matrix[one.title]["members"]]
+    assert differing == list(said["differs"])
+    assert set(said["differs"].values()) == said["reasons"].keys()
 
 
 def test_the_comparison_of_a_topic_is_drawn() -> None:

@@ -1,5 +1,10 @@
-"""A zoo of concurrent histories, and its pictures: `python -m tests.proof.zoo FOLDER` draws each as SVG."""
+"""A zoo of concurrent histories, and its pictures.
 
+`python -m tests.proof.zoo FOLDER` draws each as SVG. `--json` instead of a folder prints those of grants and removals
+alone, a line each, for other systems: `tests/proof/zoo_matrix.py`.
+"""
+
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -129,6 +134,27 @@ def _describe(step: Step) -> str:
     return f"{step.author} {step.kind} {level}"
 
 
+def told(history: History) -> dict[str, object] | None:
+    """Return a history by names, without its founding; None if it has more than grants and removals."""
+    _, *steps = history.steps
+    if any(step.kind not in ("grant", "remove") for step in steps):
+        return None
+    return {
+        "title": history.title,
+        "names": sorted({name for step in history.steps for name in (step.author, step.user) if name}),
+        "steps": [
+            {
+                "author": step.author,
+                "kind": step.kind,
+                "user": step.user,
+                "level": _LEVEL_NAMES.get(step.level, ""),
+                "acks": step.acks,
+            }
+            for step in steps
+        ],
+    }
+
+
 def main(folder: Path) -> None:
     """Draw each history into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -137,4 +163,8 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    if sys.argv[1] == "--json":
+        for one in filter(None, map(told, histories())):
+            print(json.dumps(one))
+    else:
+        main(Path(sys.argv[1]))
