@@ -1,5 +1,5 @@
 # The commands of this repository. Each sets up what it needs first; once set up, only `make lock`, `make dist` and `make
-# oldest` use the network, `make vendor`, and `make fuzz` the first time.
+# oldest` use the network, `make vendor`, and `make fuzz` and `make observatory` the first time.
 
 # The interpreter of .venv: by default python3, or a faster build of the same version (.ci/setup.sh).
 PYTHON ?=
@@ -27,6 +27,8 @@ SEED ?= 1
 COUNT ?= 20000
 # For `make verdicts`: which ones; of today.
 VERDICTS_SEED ?= $(shell date +%Y%m%d)
+# Other systems that `make observatory` runs, as npm installs them.
+PEERS := benchmarks/peers/node_modules/.package-lock.json
 # Apart from what `make setup` installs, so that the tests run without it.
 FUZZER := .venv/fuzzer
 
@@ -34,7 +36,7 @@ FUZZER := .venv/fuzzer
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test test-rest test-all test-pythons coverage coverage-floors check check-format check-lint check-types check-imports format bench decade dist oldest histories model verdicts proof promise fuzz hostile powercut bitrot sim sim-long nets nets-table crash vectors reference screenshots vendor lock clean
+.PHONY: help setup java demo test test-rest test-all test-pythons coverage coverage-floors check check-format check-lint check-types check-imports format bench decade observatory dist oldest histories model verdicts proof promise fuzz hostile powercut bitrot sim sim-long nets nets-table crash vectors reference screenshots vendor lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -93,6 +95,15 @@ bench: setup java ## Run the benchmarks: one JSON line per figure
 
 decade: setup ## Build a community of ten years, and measure it beside its first (FOLDER=/tmp/ravel-decade, SHARE=0.1: smaller; goes on after a kill)
 	@$(VENV)/python -m benchmarks.bench_decade $(or $(FOLDER),/tmp/ravel-decade) $(or $(SHARE),1)
+
+observatory: setup $(PEERS) ## Have Ravel and other systems do the same work in turns, and write the page (ENTRIES=3000, ROUNDS=6; Node.js, npm, git)
+	$(VENV)/python -m benchmarks.bench_peers $(or $(ENTRIES),3000) $(or $(ROUNDS),6) >$(dir $(PEERS))figures.jsonl
+	@mv $(dir $(PEERS))figures.jsonl benchmarks/peers/figures.jsonl
+	@$(VENV)/python -m tests.support.observatory_page
+
+$(PEERS): benchmarks/peers/package-lock.json
+	npm ci --prefix benchmarks/peers --ignore-scripts --no-audit --no-fund
+	@touch $@
 
 dist: setup ## Build sdist and wheel into dist/, and try the wheel in a fresh environment
 	@.ci/dist.sh

@@ -12,6 +12,7 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 from nacl import bindings
 
@@ -38,12 +39,25 @@ def main() -> None:
     members = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     epochs = int(sys.argv[2]) if len(sys.argv) > 2 else 100
     with tempfile.TemporaryDirectory() as folder:
-        _exclude_one_of(members, Path(folder) / "members")
+        note(f"a repo with {members} members")
+        spent = exclude_one_of(members, Path(folder) / "members")
+        figure("exclude", spent.excluding * 1e3, "ms", members=members)
+        figure("start_epoch", spent.starting * 1e3, "ms", members=members)
+        bare = round(spent.boxing * 1e3, 1)
+        figure("start_epoch_to_bare_boxes", spent.boxing / spent.starting, "ratio", bare_ms=bare)
         _catch_up_over(epochs, Path(folder))
 
 
-def _exclude_one_of(members: int, folder: Path) -> None:
-    note(f"a repo with {members} members")
+class Exclusion(NamedTuple):
+    """Seconds of an exclusion, of the epoch that it starts, and of as many bare boxes as that has."""
+
+    excluding: float
+    starting: float
+    boxing: float
+
+
+def exclude_one_of(members: int, folder: Path) -> Exclusion:
+    """Exclude one of so many members in a new store, and start the epoch."""
     replica, author, repo, _ = _create(folder)
     users = [key_pair(UserSeed(b"user" + number.to_bytes(28)))[0] for number in range(members - 1)]
     root = replica.root_branch(repo)
@@ -54,10 +68,8 @@ def _exclude_one_of(members: int, folder: Path) -> None:
     assert len(replica.tables.epochs) == 2
     secret = bindings.crypto_sign_ed25519_sk_to_curve25519(key_pair(UserSeed(b"s" * 32))[1])
     boxing = timed(lambda: [_seal(user, secret) for user in users])
-    figure("exclude", excluding * 1e3, "ms", members=members)
-    figure("start_epoch", starting * 1e3, "ms", members=members)
-    figure("start_epoch_to_bare_boxes", boxing / starting, "ratio", bare_ms=round(boxing * 1e3, 1))
     replica.close()
+    return Exclusion(excluding, starting, boxing)
 
 
 def _seal(user: UserId, secret: bytes) -> bytes:

@@ -1,74 +1,79 @@
-"""First sync beside other programs, in turns on the same machine: Scuttlebutt's ssb-db2 with ssb-ebt.
+"""The same work by Ravel and by other systems, in turns on the same machine.
 
-python -m benchmarks.bench_peers [commits] [rounds]
+python -m benchmarks.bench_peers [entries] [rounds] [system ...]
 
-Needs Node.js, and the packages of `benchmarks/peers`, which nothing else needs or installs:
-npm ci --prefix benchmarks/peers --ignore-scripts
-Without them nothing is measured. Both programs run in two processes on the loopback. One has a chain of small signed posts
-of one author; a newcomer gets all of them. Rates are from the first post in the newcomer's store to the last; beside
-them stand the seconds from the newcomer's request, connecting included. Ravel's posts are encrypted, and durable
-(fsync) when they count; ssb-db2's are neither. Each round runs both, and the ratio is the median of the rounds'.
+Needs Node.js, git, and the packages of `benchmarks/peers`, which nothing else needs or installs: `make observatory` installs
+them there first. A system whose programs are not here is left out, with a note.
+
+Members are processes on the loopback. In each round each system does these, in another order each time:
+
+- *first_posts*: a newcomer joins and reads ten entries, from the request on.
+- *first_sync*: a member joins, until it has all entries; *first_to_last*: without what comes before the first of
+  them; *first_sync_processor*: the processor time of both for an entry.
+- *newest*: the 50 newest entries are read, the median of 20; *memory*: that member's, what it shares counted in parts.
+- *catch_up*: the founder writes a fiftieth more while the other is away, until the other has it, from its dialing on.
+- *meet*: both write a fiftieth more without each other, until both have all.
+- *stored*: by how much the files of the other member grew until the end, for each entry.
+- *exclude*: one of 100 members loses the rights, and all others have new keys; durable.
+
+Each figure is the median of the rounds, with the least and the most. These hold the true median with a probability of
+1 - 2^(1 - rounds) if rounds do not depend on each other: 97 % for six.
 """
 
-import json
 import shutil
 import subprocess
 import sys
-from pathlib import Path
+from datetime import UTC, datetime
 from statistics import median
-from typing import Any, Final
+from typing import Final
 
-from benchmarks.bench_replication import first_sync
-from benchmarks.common import figure, note
+from benchmarks.common import figure, libsodium_verifications_per_second, note
+from benchmarks.peers.members import HERE
+from benchmarks.peers.workloads import SYSTEMS, UNITS, measure
 
-_PEERS: Final = Path(__file__).parent / "peers"
-_INSTALL: Final = "npm ci --prefix benchmarks/peers --ignore-scripts"
-_RUN_SECONDS: Final = 600.0
-
-
-def is_installed() -> bool:
-    """Return True if Node.js and the packages of the other programs are here."""
-    return shutil.which("node") is not None and (_PEERS / "node_modules" / "ssb-ebt").is_dir()
+_COUNT: Final = 3000
+_ROUNDS: Final = 6
 
 
-def ssb_first_sync(message_count: int) -> dict[str, Any]:
-    """Return what `ssb_first_sync.js` prints: `rate` in messages a second, `first_seconds` and `last_seconds` since the
-    dial.
-    """
-    command = ["node", str(_PEERS / "ssb_first_sync.js"), str(message_count)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=_RUN_SECONDS, check=True)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+def _is_here(system: str) -> bool:
+    """Return True if what a system needs is installed."""
+    if system in ("ravel", "git"):
+        return system == "ravel" or shutil.which("git") is not None
+    return shutil.which("node") is not None and (HERE / "node_modules").is_dir()
 
 
 def main() -> None:
-    """Print the figures."""
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 5000
-    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 5
-    if not is_installed():
-        note(f"nothing was measured: Node.js or the other programs are not here ({_INSTALL})")
-        return
-    ours, theirs = [], []
-    for number in range(rounds):
-        theirs.append(ssb_first_sync(count))
-        ours.append(first_sync(count))
-        note(f"round {number + 1}: ssb-ebt {theirs[-1]['rate']:.0f}/s, Ravel {ours[-1].rate:.0f}/s")
-    rates = [(one.rate, other["rate"]) for one, other in zip(ours, theirs, strict=True)]
-    spans = [(one.seconds, other["last_seconds"]) for one, other in zip(ours, theirs, strict=True)]
-    more = {"commits": count, "rounds": rounds}
-    for name, values in (("ravel", [rate for rate, _ in rates]), ("ssb_ebt", [rate for _, rate in rates])):
-        figure(
-            f"first_sync_{name}",
-            median(values),
-            "commits/s",
-            least=round(min(values)),
-            most=round(max(values)),
-            **more,
+    """Print the run, then a line for each figure of each system."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else _COUNT
+    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else _ROUNDS
+    wanted = sys.argv[3:] or list(SYSTEMS)
+    systems = [system for system in wanted if _is_here(system)]
+    if left_out := [system for system in wanted if system not in systems]:
+        note(
+            f"left out, for its programs are not here (make observatory installs them): {', '.join(left_out)}"
         )
-    figure("first_sync_to_ssb_ebt", median(one / other for one, other in rates), "ratio", goal=1.5)
-    for name, values in (("ravel", [span for span, _ in spans]), ("ssb_ebt", [span for _, span in spans])):
-        figure(f"first_sync_{name}_from_request", median(values), "s", **more)
-    figure("first_sync_speed_from_request_to_ssb_ebt", median(other / one for one, other in spans), "ratio")
+    before = libsodium_verifications_per_second()
+    found: dict[str, list[dict[str, float]]] = {system: [] for system in systems}
+    for number in range(rounds):
+        turn = number % len(systems)
+        for system in systems[turn:] + systems[:turn]:
+            found[system].append(measure(system, count))
+            note(f"round {number + 1}, {system}: {found[system][-1]}")
+    rate = min(before, libsodium_verifications_per_second())
+    figure("run", rounds, "rounds", entries=count, verifications_per_second=round(rate, -2), **_about())
+    for system in systems:
+        for name, unit in UNITS.items():
+            values = [one[name] for one in found[system] if name in one]
+            if values:
+                spread = {"least": round(min(values), 4), "most": round(max(values), 4)}
+                figure(name, median(values), unit, system=system, **spread)
+
+
+def _about() -> dict[str, str]:
+    """Return the day, and the commit of this code."""
+    at = ["git", "-C", str(HERE), "rev-parse", "--short=8", "HEAD"]
+    done = subprocess.run(at, capture_output=True, text=True, check=False)
+    return {"day": datetime.now(UTC).date().isoformat(), "commit": done.stdout.strip()}
 
 
 if __name__ == "__main__":

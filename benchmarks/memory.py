@@ -72,12 +72,16 @@ def processor_seconds(pids: Iterable[int]) -> float:
 
 def processor_seconds_of_daemon(pid: int) -> float:
     """Return what a daemon and the processes that it has started have used of the processor so far."""
-    children = [
+    return processor_seconds([pid, *children_of(pid)])
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the processes that a process has started and that run."""
+    return [
         int(child)
         for task in Path(f"/proc/{pid}/task").glob("*/children")
         for child in task.read_text().split()
     ]
-    return processor_seconds([pid, *children])
 
 
 def _processor_time() -> float:

@@ -1,9 +1,10 @@
 """The reference pages that are made from the code: commands, configuration, endpoints, state machines.
 
 `python -m tests.reference` (`make reference`) writes them into docs/reference, and the columns, tables and measured
-figures of docs/research and docs/understanding, and what other systems say of the zoo. A test sees that they are up to
-date. It also writes the clients' endpoints and types (`tests.support.client_modules` for Python, `tests.support.js_client`
-for JavaScript), and what the API promises (`tests.support.stable_api`), and fails where the code breaks a promise.
+figures of docs/research and docs/understanding, other systems' figures, and what these say of the zoo. A test sees that
+they are up to date. It also writes the clients' endpoints and types (`tests.support.client_modules` for Python,
+`tests.support.js_client` for JavaScript), and what the API promises (`tests.support.stable_api`), and fails where the
+code breaks a promise.
 """
 
 import html
@@ -22,6 +23,7 @@ from tests.support import (
     columns_page,
     figures_page,
     js_client,
+    observatory_page,
     stable_api,
     zoo_page,
 )
@@ -102,6 +104,7 @@ def main() -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
     figures_page.PAGE.write_text(figures_page.figures_page(MADE))
+    observatory_page.PAGE.write_text(observatory_page.observatory_page(MADE))
     zoo_page.PAGE.write_text(zoo_page.zoo_page(MADE))
     for name, text in research_pages().items():
         (columns_page.FOLDER / name).write_text(text)

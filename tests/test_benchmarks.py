@@ -25,6 +25,7 @@ _SMALL = {
     "bench_latency": ("2", "100"),
     "bench_members": ("200", "30"),
     "bench_offline": ("20",),
+    "bench_peers": ("60", "1", "git", "ravel"),
     "bench_processes": ("1",),
     "bench_relay": ("4", "8"),
     "bench_sealing": ("100",),

@@ -2,9 +2,10 @@
 
 import pytest
 
+from benchmarks.peers.workloads import SYSTEMS, UNITS
 from tests.proof import zoo
 from tests.reference import FOLDER, MADE, pages, research_pages
-from tests.support import columns_page, figures_page, js_client, zoo_page
+from tests.support import columns_page, figures_page, js_client, observatory_page, zoo_page
 from tests.support.machine_tables import machines_page
 
 
@@ -36,6 +37,22 @@ def test_the_data_file_has_at_most_twenty_figures_of_benchmarks_and_machines_tha
     for one in data["figures"]:
         assert (figures_page.DATA.parent / f"{one['by'].split()[0]}.py").is_file()
         assert one["machine"] in data["machines"]
+
+
+def test_the_page_of_other_systems_is_that_of_its_data_file() -> None:
+    assert observatory_page.PAGE.read_text() == observatory_page.observatory_page(MADE), "make reference"
+
+
+def test_each_figure_of_another_system_is_there_or_has_a_reason() -> None:
+    run, said = observatory_page.read_run(), observatory_page.read_systems()
+    systems = {one["name"]: one for one in said["systems"]}
+    assert systems.keys() == SYSTEMS.keys()
+    assert [one["name"] for one in said["workloads"]] == list(UNITS)
+    for workload in said["workloads"]:
+        found = run.figures[workload["name"]]
+        missing = [one for one in systems if one not in found]
+        assert [one for one in missing if workload["name"] not in systems[one].get("cannot", {})] == []
+        assert workload["why"] or observatory_page.is_first("ravel", found)
 
 
 def test_the_page_of_concurrent_histories_is_that_of_the_zoo_and_of_what_others_say() -> None:
