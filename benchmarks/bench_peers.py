@@ -1,4 +1,4 @@
-"""The same work by Ravel and by other systems, in turns on the same machine.
+"""Measure the same work by Ravel and by other systems, in turns on the same machine.
 
 python -m benchmarks.bench_peers [entries] [rounds] [system ...]
 

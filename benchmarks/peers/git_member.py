@@ -29,7 +29,7 @@ class GitMember:
     """The founder has a bare repository and serves it; who joins has a clone, pulls and pushes."""
 
     def __init__(self, folder: Path) -> None:
-        """The folder is made."""
+        """Make the folder."""
         self.folder = folder
         folder.mkdir(parents=True)
         self._url = ""

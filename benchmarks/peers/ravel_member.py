@@ -19,7 +19,7 @@ class RavelMember:
     """A daemon with a home of its own, started when it is made."""
 
     def __init__(self, folder: Path) -> None:
-        """The folder is made."""
+        """Make the folder, and start the daemon."""
         self.folder = folder
         self._peer = Peer(folder, introduces=False)
         self._peer.start()
