@@ -57,8 +57,8 @@ def observatory_page(made: str) -> str:
     lines = ["# Observatory: the same work by other systems", "", made]
     lines += [
         f"Median of {rounds} (least to most), in which the systems took turns on one machine, {run.about['day']}, commit"
-        f" {run.about['commit']}; libsodium checks {rate:,.0f} signatures a second there. **Bold**: the first of a row, with"
-        " all whose rounds overlap with its own. Members are processes on one machine that speak over the loopback: no"
+        f" {run.about['commit']}; libsodium checks {rate:,.0f} signatures a second there. **Bold**: the first of a row, and"
+        " medians within its rounds. Members are processes on one machine that speak over the loopback: no"
         f" figure says how a system does on a slow line.{_BUSY if rate < _IDLE_RATE else ''}",
         "",
         *_table([""] + [_title(one) for one in systems]),
@@ -116,9 +116,9 @@ def _median(found: dict[str, dict[str, Any]], system: dict[str, Any]) -> float:
 
 
 def is_first(system: str, found: dict[str, dict[str, Any]]) -> bool:
-    """Return True if a system has the least median of a workload, or rounds that overlap with those of who has it."""
+    """Return True if a system has the least median of a workload, or one within the rounds of who has that."""
     best = min(found.values(), key=lambda line: float(line["value"]))
-    return bool(found[system]["least"] <= best["most"])
+    return bool(found[system]["value"] <= best["most"])
 
 
 def _cell(
@@ -144,7 +144,7 @@ def _amount(value: float) -> str:
 
 
 def _times(ratio: float) -> str:
-    return f"{ratio:,.0f} times" if ratio >= 10 else f"{ratio:.2g} times"
+    return f"{ratio:,.0f} times" if ratio >= 10 else f"{ratio:.1f} times"
 
 
 if __name__ == "__main__":
