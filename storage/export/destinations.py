@@ -153,8 +153,7 @@ class LocalFolder:
     def find(self, folder: str) -> list[str]:
         """See Destination."""
         with self._failing():
-            paths = (self._folder / folder).rglob("*")
-            return [str(path.relative_to(self._folder)) for path in paths if path.is_file()]
+            return [*_files_below(self._folder, folder)] if (self._folder / folder).is_dir() else []
 
     def delete(self, name: str) -> None:
         """See Destination."""
@@ -377,6 +376,17 @@ def _names_of(folder: str, paths: Collection[str]) -> set[str]:
     """Return the names of the parts in a folder, given paths from the export's root."""
     split = (path.rpartition("/") for path in paths)
     return {name for parent, _, name in split if parent == folder and name.endswith(".parquet")}
+
+
+def _files_below(folder: Path, name: str) -> Iterator[str]:
+    """Yield the paths in `folder` of all files below `name`. An export lists its parts five times: none becomes a Path."""
+    with os.scandir(folder / name) as entries:
+        for entry in entries:
+            path = f"{name}/{entry.name}" if name else entry.name
+            if entry.is_dir(follow_symlinks=False):
+                yield from _files_below(folder, path)
+            elif entry.is_file():
+                yield path
 
 
 def _parts_in(folder: Path) -> set[str]:

@@ -27,13 +27,13 @@ def read_delta(
     Fails where a version is missing, or a part that it lists.
     """
     folder = f"kept/{table}/_delta_log"
-    found = [re.fullmatch(rf"{folder}/(\d{{20}})\.json", name) for name in names]
-    versions = sorted(int(one[1]) for one in found if one)
+    files = [name.removeprefix(f"{folder}/") for name in names if name.startswith(f"{folder}/")]
+    versions = sorted(int(one[:20]) for one in files if re.fullmatch(r"\d{20}\.json", one))
     if not versions:
         return None
     last = versions[-1] if version is None else version
-    found = [re.fullmatch(rf"{folder}/(\d{{20}})\.checkpoint\.parquet", name) for name in names]
-    start = max((int(one[1]) for one in found if one and int(one[1]) <= last), default=0)
+    checkpoints = [int(one[:20]) for one in files if re.fullmatch(r"\d{20}\.checkpoint\.parquet", one)]
+    start = max((one for one in checkpoints if one <= last), default=0)
     adds: dict[str, Any] = {}
     if start:
         for row in pq.read_table(io.BytesIO(read(f"{folder}/{start:020}.checkpoint.parquet"))).to_pylist():

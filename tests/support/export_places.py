@@ -57,7 +57,8 @@ class Place:
         if self.kind == "objects":
             found = fsspec.filesystem("memory").find("/bucket/arranged")
             return {path.removeprefix("/bucket/arranged/") for path in found}
-        return {str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if path.is_file()}
+        start = len(str(self.folder)) + 1
+        return {f"{place}/{name}"[start:] for place, _, names in os.walk(self.folder) for name in names}
 
     def shown(self, table: str) -> set[str]:
         """What a pattern finds of a table."""
