@@ -21,6 +21,7 @@ from node.content.branch_queries import BranchQueries, FollowedBranches
 from node.content.document_queries import DocumentQueries, FollowedQuery, parse_query
 from node.content.document_windows import DIGEST_SIZE, Found, digest_of
 from node.content.json_documents import JsonDocuments
+from node.content.lineage import load_state_nums
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.limits.users import JSON_PAUSE_SECONDS
@@ -29,6 +30,7 @@ from ravel.types.json_documents import JsonDocumentView
 from storage.repos.repos import Branch
 
 S = TypeVar("S")
+Looked = TypeVar("Looked", covariant=True)
 
 
 class LiveJson:
@@ -50,16 +52,16 @@ class LiveJson:
 
     def follow(self, branch: str, name: str, cursor: str) -> "JsonSource":
         """Return a source of a document's states that are not the one with this cursor. Raises ServiceError."""
-        about = _OneBranch(self._hub, self._targets.branch(branch))
-        return JsonSource(self._hub, about, partial(self._show, branch, name), cursor)
+        about = _OneBranch(self._hub, self._targets.branch(branch), partial(self._show, branch, name))
+        return JsonSource(self._hub, about, cursor)
 
     def follow_query(
         self, branch: str, prefix: str, where: str, sort: str, limit: int, cursor: str
     ) -> "QuerySource":
         """Return a source of changes of a query's result since the state of this cursor. Raises ServiceError."""
-        about = _OneBranch(self._hub, self._targets.branch(branch))
+        target = self._targets.branch(branch)
         followed = self._queries.follow(branch, parse_query(prefix, where, sort, limit))
-        return QuerySource(self._hub, about, partial(_find, followed), cursor)
+        return QuerySource(self._hub, _OneBranch(self._hub, target, partial(_find, followed)), cursor)
 
     def follow_anywhere(
         self,
@@ -78,7 +80,7 @@ class LiveJson:
         """
         followed = self._branch_queries.follow(parse_query(prefix, where, sort, limit, opens=opens))
         about = _Branches(self._hub, self._targets, find, followed)
-        return QuerySource(self._hub, about, about.look, cursor)
+        return QuerySource(self._hub, about, cursor)
 
     async def _show(self, branch: str, name: str) -> tuple[JsonDocumentView, str]:
         state = await self._documents.show(branch, name)
@@ -90,24 +92,45 @@ async def _find(followed: FollowedQuery) -> tuple[list[Found], str]:
     return result, digest_of(result)
 
 
-class _About(Protocol):
-    """Subject of a source: branches whose commits matter to it."""
+class _About(Protocol[Looked]):
+    """Subject of a source: branches whose commits and contents matter to it."""
 
     def note(self, nums: AbstractSet[int] | None) -> bool:
         """Note that branches with these numbers got commits, or any (None); whether it is about them."""
         ...
 
+    async def look(self) -> tuple[Looked, str]:
+        """Return what there is now, and its digest. Raises ServiceError, StorageError."""
+        ...
 
-class _OneBranch:
-    """A branch. Commits of the root branch may make commits of it void."""
 
-    def __init__(self, hub: Hub, branch: Branch) -> None:
-        self._tables = hub.replica.tables
+class _OneBranch(Generic[S]):
+    """A branch, with all that its state rests on."""
+
+    def __init__(self, hub: Hub, branch: Branch, read: Callable[[], Awaitable[tuple[S, str]]]) -> None:
+        self._hub = hub
         self._branch = branch
+        self._read = read
+        self._nums = hub.replica.tables.with_root(branch)
 
     def note(self, nums: AbstractSet[int] | None) -> bool:
         """Note changes, as _About."""
-        return nums is None or not nums.isdisjoint(self._tables.with_root(self._branch))
+        return nums is None or not nums.isdisjoint(self._nums)
+
+    async def look(self) -> tuple[S, str]:
+        """Look, as _About."""
+        [self._nums] = await _load_nums(self._hub, [self._branch])  # before what it reads: no news is missed
+        return await self._read()
+
+
+async def _load_nums(hub: Hub, branches: Sequence[Branch]) -> list[set[int]]:
+    """Load the numbers of the branches that each of some branches rests on."""
+
+    def load() -> list[set[int]]:
+        with hub.replica.database.read() as connection:
+            return [load_state_nums(hub.replica, connection, branch) for branch in branches]
+
+    return await hub.run_blocking(load)
 
 
 class _Branches:
@@ -123,8 +146,8 @@ class _Branches:
         self._targets = targets
         self._find = find
         self._followed = followed
-        self._names: list[str] = []
-        self._of: dict[int, set[str]] = {}  # by the number of a branch, or of its root branch
+        self._branches: dict[str, Branch] = {}
+        self._of: dict[int, set[str]] = {}  # by the number of a branch that they rest on
         self._changed: set[str] = set()
         self._may_be_others = True
 
@@ -147,28 +170,38 @@ class _Branches:
                 self._may_be_others = True
                 raise
         changed, self._changed = self._changed, set()
-        result = await self._followed.look(self._names, changed)
+        try:
+            await self._note_lineages(changed)
+        except BaseException:  # as above
+            self._changed |= changed
+            raise
+        result = await self._followed.look(list(self._branches), changed)
         return result, digest_of(result)
 
     async def _find_again(self) -> None:
         found = await self._hub.run_blocking(self._find)
-        self._names, self._of = [], {}
-        for branch in found:
-            self._names.append(self._targets.name(branch))
-            for num in self._hub.replica.tables.with_root(branch):
-                self._of.setdefault(num, set()).add(self._names[-1])
-        self._changed = set(self._names)  # what came meanwhile may not have been noted
+        self._branches, self._of = {self._targets.name(branch): branch for branch in found}, {}
+        for name, branch in self._branches.items():
+            self._note(name, self._hub.replica.tables.with_root(branch))
+        self._changed = set(self._branches)  # what came meanwhile may not have been noted
+
+    async def _note_lineages(self, names: AbstractSet[str]) -> None:
+        """Note what changed branches rest on, before they are read: a lineage may have become known."""
+        changed = {name: branch for name, branch in self._branches.items() if name in names}
+        for name, nums in zip(changed, await _load_nums(self._hub, list(changed.values())), strict=True):
+            self._note(name, nums)
+
+    def _note(self, name: str, nums: AbstractSet[int]) -> None:
+        for num in nums:
+            self._of.setdefault(num, set()).add(name)
 
 
 class _Source(ABC, Generic[S]):
     """States of something in branches as they come, each with its digest. A look costs as much as reading it."""
 
-    def __init__(
-        self, hub: Hub, about: _About, look: Callable[[], Awaitable[tuple[S, str]]], cursor: str
-    ) -> None:
+    def __init__(self, hub: Hub, about: _About[S], cursor: str) -> None:
         self._hub = hub
         self._about = about
-        self._look = look
         self._cursor = cursor
         self._changed = trio.Event()
         self._changed.set()
@@ -205,7 +238,7 @@ class _Source(ABC, Generic[S]):
             self._changed = trio.Event()
             self._read_at = trio.current_time()
             try:
-                state, cursor = await self._look()
+                state, cursor = await self._about.look()
             except ServiceError as error:
                 if error.code == "incomplete" and self._cursor:
                     continue  # contents of a new commit are on their way, and it will have changed with them

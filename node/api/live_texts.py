@@ -12,6 +12,7 @@ from weakref import WeakSet
 import trio
 
 from node.api.event_streams import Event, pause_of
+from node.content.lineage import load_state_nums
 from node.content.text_words import TextVersion
 from node.content.texts import Texts
 from node.contract.documents import PresenceRequest
@@ -108,6 +109,7 @@ class TextSource:
         self._hub = hub
         self._texts = texts
         self._branch = branch
+        self._nums = hub.replica.tables.with_root(branch)
         self._vector = vector
         self._session = session
         self._told: TextVersion | None = None
@@ -130,8 +132,8 @@ class TextSource:
         self._hub.presences.leave(self._branch, self._session)
 
     def branches_changed(self, branches: AbstractSet[int]) -> None:
-        """Note new commits. Those of the root branch may make commits void."""
-        if not branches.isdisjoint(self._hub.replica.tables.with_root(self._branch)):
+        """Note new commits and contents. Those of the root branch may make commits void."""
+        if not branches.isdisjoint(self._nums):
             self.missed()
 
     def topics_changed(self) -> None:
@@ -164,6 +166,9 @@ class TextSource:
             return []
         self._may_be_new = False
         try:
+            self._nums = await self._hub.run_blocking(
+                self._load_nums
+            )  # before what it reads: no news is missed
             version = await self._texts.version(self._branch)
             events = await self._changes(version)
         except ServiceError as error:
@@ -176,6 +181,10 @@ class TextSource:
             raise
         self._told = version
         return events
+
+    def _load_nums(self) -> set[int]:
+        with self._hub.replica.database.read() as connection:
+            return load_state_nums(self._hub.replica, connection, self._branch)
 
     async def _changes(self, version: TextVersion) -> list[Event]:
         told = self._told

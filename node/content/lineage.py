@@ -49,6 +49,21 @@ def lineage_nums(replica: Replica | Tables, connection: Connection, branch: Bran
     return [part.num for part, _ in lineage(replica, connection, branch)]
 
 
+def load_state_nums(replica: Replica, connection: Connection, branch: Branch) -> set[int]:
+    """Load the numbers of all branches whose news may change a branch's state: its lineage, and the root branch.
+
+    The root branch says what counts. What is not known here yet is left out: the first commit of a branch is news of that
+    branch, and a branch that comes is news of the root branch. Costs O(the forks that led to it).
+    """
+    nums = replica.tables.with_root(branch)
+    try:
+        return nums.union(lineage_nums(replica, connection, branch))
+    except ServiceError as error:
+        if error.code != "incomplete":
+            raise
+        return nums
+
+
 def whole_lineage(
     replica: Replica | Tables, connection: Connection, branch: Branch
 ) -> list[tuple[Branch, tuple[CommitId, ...]]]:

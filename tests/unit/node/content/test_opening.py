@@ -367,6 +367,40 @@ async def test_streams_of_documents_go_on_with_contents_that_come_later(nodes: l
             assert sorted(got) == ["changes", "document", "update"]
 
 
+async def test_streams_of_a_fork_go_on_with_contents_of_the_branch_it_continues(nodes: list[Node]) -> None:
+    alice, carol = nodes
+    await Merging(alice.hub, alice.author, alice.branch).fork("design", "fork", "")
+    async with connected(carol, alice), trio.open_nursery() as fetching:
+        await until_equal(alice, carol, "root")
+        await until_equal(alice, carol, "fork")
+        await trio.sleep(5)  # topics are compared
+        sources: dict[str, EventSource] = {
+            "document": _live(carol).follow("fork", "card 1", "what it was told"),
+            "update": LiveTexts(carol.hub, _texts(carol), carol.branch).follow("fork", "AA==", ""),
+            "changes": _live(carol).follow_query("fork", "", "", "", 9, ""),
+            "anywhere": _live(carol).follow_anywhere(lambda: [carol.branch("fork")], "", "", "", 9, ""),
+        }
+        got: dict[str, str] = {}
+
+        async def wait(name: str) -> None:
+            got[name] = next(event.name for event in await sources[name].next())
+
+        for name in ("changes", "anywhere"):
+            assert (await _next_of(sources[name]))["documents"] == []
+        sources["document"].start()
+        sources["update"].start()
+        assert [event.name for event in await sources["update"].next()] == ["presence"]
+        with fail_after(60):
+            async with trio.open_nursery() as waiting:
+                for name in sources:
+                    waiting.start_soon(wait, name)
+                await trio.sleep(20)
+                assert got == {}
+                fetching.start_soon(BodyFetcher(carol.hub).run)
+        assert got == {name: "changes" if name == "anywhere" else name for name in sources}
+        fetching.cancel_scope.cancel()
+
+
 async def test_a_timeline_tells_of_contents_that_come_later(nodes: list[Node]) -> None:
     alice, carol = nodes
     [post] = _commits(carol, "post")
