@@ -116,7 +116,8 @@ def up(
                 is_recovered=words,
             )
         except ServiceError as error:
-            if error.code != "already_exists":  # another `ravel up` was a moment quicker
+            # Another `ravel up` was a moment quicker. Who gave words would be somebody else on that node.
+            if words or error.code != "already_exists":
                 raise
             is_new = False
     if is_new:

@@ -122,8 +122,8 @@ def create_home(
 
     If the user `is_recovered`, there are commits of this user elsewhere: it writes to a repo here only after a
     comparison with a peer. A new user states the `name`, if given. Raises ServiceError `storage_failed` if the folder
-    cannot be made, `bad_config` for a bad value, `bad_request` for a name that breaks the rules, and the errors of
-    `create_keys`.
+    cannot be made, `already_exists` where `keys` are given and the folder has some, `bad_config` for a bad value,
+    `bad_request` for a name that breaks the rules, and the errors of `create_keys`.
     """
     from node.home.folder_mark import write_mark
     from node.home.identity import create_keys
@@ -156,6 +156,8 @@ def create_home(
                 note_cause(path, "recovered")
             write_mark(path)  # and then the keys: with them the home is there
             create_keys(path, keys or fresh_keys(), protection, passphrase)
+        elif keys is not None:
+            raise FileExistsError(path)
     except FileExistsError as error:
         if not has_keys(path):
             raise _failed(path, error) from None

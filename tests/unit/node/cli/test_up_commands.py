@@ -181,3 +181,22 @@ def test_somebody_comes_back_by_24_words_in_one_command_and_only_where_no_keys_a
     again = CliRunner().invoke(app, command, input=" ".join(words_of(seed)) + "\n")
     assert isinstance(again.exception, ServiceError)
     assert again.exception.code == "already_exists"
+
+
+def test_words_are_not_dropped_where_another_made_the_node_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+
+    def quicker(*_: object) -> tuple[str, None]:
+        create_home(home, listen="127.0.0.1:0", api="127.0.0.1:0")
+        return "none", None
+
+    found = RunFile(Holder.this(), "127.0.0.1:1", "127.0.0.1:2", "peer", "run")
+    monkeypatch.setattr(starting, "start_daemon", lambda *_: found)
+    monkeypatch.setattr("node.cli.up_commands.choose_protection", quicker)
+    given = " ".join(words_of(UserSeed(bytes(range(32))))) + "\n"
+    refused = CliRunner().invoke(app, ["--home", str(home), "up", "--words"], input=given)
+    assert isinstance(refused.exception, ServiceError), refused.output
+    assert refused.exception.code == "already_exists"
+    assert "Ravel runs" not in refused.output
