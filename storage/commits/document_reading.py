@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import Connection, bindparam, case, collate, func, or_, select
+from sqlalchemy import Connection, String, bindparam, case, collate, func, literal_column, or_, select
 
 from protocol.ids import CommitId
 from storage.commits.document_counters import COUNTER_DEPTH
@@ -16,18 +16,23 @@ from verifier.documents import OrderKey
 
 _BYTE_ORDER: Final = {"sqlite": "BINARY", "postgresql": "C"}
 _IS_LISTED: Final = func.substr(documents.c.name, 1, 1) != "."
+_SAID_OF: Final = select(commits.c.num).where(
+    commits.c.branch_num == documents.c.branch_num,
+    commits.c.document == documents.c.name,
+    case(KIND_OF, value=commits.c.body_kind) == documents.c.kind,
+)
+# As the index `commits_documents` has it: SQLite uses that for no parameter.
+_NO_NAME: Final = literal_column("''", String)
 _IS_SAID: Final = or_(
     documents.c.depth == 0,
     select(document_operations.c.key).where(document_operations.c.doc_num == documents.c.num).exists(),
-    select(commits.c.num)
-    .where(
-        commits.c.branch_num == documents.c.branch_num,
-        commits.c.document == documents.c.name,
-        case(KIND_OF, value=commits.c.body_kind) == documents.c.kind,
-    )
-    .exists(),
+    _SAID_OF.where(commits.c.document != _NO_NAME).exists(),
+    (documents.c.name == _NO_NAME) & _SAID_OF.where(commits.c.document == _NO_NAME).exists(),
 )
-"""Excludes a fork's documents of which nothing was said: rows are kept of what was only asked for."""
+"""Excludes a fork's documents of which nothing was said: rows are kept of what was only asked for.
+
+For a named one it costs O(log n, and commits of its name as another kind); for an unnamed one O(commits of the branch).
+"""
 _KEYS: Final = (
     select(document_tips.c.key)
     .where(document_tips.c.doc_num == bindparam("doc"), document_tips.c.is_there)
@@ -131,7 +136,7 @@ class ListedDocument(NamedTuple):
 
 
 def is_listed(connection: Connection, parts: Sequence[int], kind: str, name: str) -> bool:
-    """Return True if the list of documents of these branches has one. Costs O(branches), each O(log n)."""
+    """Return True if the list of documents of these branches has one. Costs O(branches), each as `_IS_SAID`."""
     columns = documents.c
     here = columns.branch_num.in_(parts) & (columns.kind == kind) & (columns.name == name)
     query = select(columns.num).where(here, _IS_LISTED, _IS_SAID).limit(1)
@@ -149,7 +154,7 @@ def load_documents(
 ) -> list[ListedDocument]:
     """Load documents of a branch and what it continues (`parts`), as this node learned of them, but for dotted names.
 
-    Costs O(documents of these branches).
+    Costs O(documents of these branches), each of a fork as `_IS_SAID`.
     """
     first = func.min(documents.c.num)
     own = case((documents.c.branch_num == branch_num, documents.c.num))

@@ -243,6 +243,8 @@ commits = Table(
         *("branch_num", "about", "relation", "is_void", "passed", "rank", "commit_id"),
         sqlite_where=text("about IS NOT NULL"),
     ),
+    # Whether anything was said of a named document. Posts, of none, stay out of it.
+    Index("commits_documents", "branch_num", "document", "body_kind", sqlite_where=text("document <> ''")),
 )
 
 erasures = Table(
