@@ -5,12 +5,12 @@ from collections.abc import Collection, Sequence
 from sqlalchemy import Connection
 
 from node.ingest.replica import Replica
-from protocol.ids import ShortId
+from protocol.ids import ObjectId, ShortId
 from protocol.limits.formats import LEAF_SIZE
 from protocol.limits.users import FILE_BLOCKS_LOOKED_MAX
 from protocol.session.deposits import short_file
 from storage.blobs.files import FileRow
-from storage.blobs.relayed_files import measure_file
+from storage.blobs.relayed_files import Looks, TooManyPlaces, measure_file
 from storage.blobs.unfetched import find_unfetched_rows
 
 ONLY_HERE = "only_here"
@@ -24,19 +24,27 @@ def find_places(
 ) -> dict[int, str]:
     """Find, by number, where the content of each file is; `relayed` are those that relays keep. Raises StorageError.
 
-    Costs O(blocks), at most FILE_BLOCKS_LOOKED_MAX as their authors state sizes. Files beyond these are `unknown`.
+    Costs O(files, and places of blocks in different ones, at most FILE_BLOCKS_LOOKED_MAX). A file that has more than are
+    left, or as its author states its size, is `unknown`.
     """
     unfetched = find_unfetched_rows(connection, [row.num for row in rows])
+    looks = Looks(FILE_BLOCKS_LOOKED_MAX)
+    folder, packs = replica.database.folder, replica.packs
     places: dict[int, str] = {}
-    left = FILE_BLOCKS_LOOKED_MAX
+    found: dict[ObjectId, str] = {}
     for row in rows:
-        left -= 1 + (row.size or 0) // LEAF_SIZE
-        if left < 0:
-            places[row.num] = UNKNOWN
-        elif measure_file(connection, replica.database.folder, replica.packs, row.object_id) is None:
-            places[row.num] = AWAY
-        elif row.num in unfetched and short_file(row.object_id) not in relayed:
+        if row.object_id not in found:
+            if 1 + (row.size or 0) // LEAF_SIZE > looks.left:
+                places[row.num] = UNKNOWN  # another name of it may state less
+                continue
+            looks.left -= 1
+            try:
+                is_here = measure_file(connection, folder, packs, row.object_id, looks) is not None
+                found[row.object_id] = HERE if is_here else AWAY
+            except TooManyPlaces:
+                found[row.object_id] = UNKNOWN
+        places[row.num] = found[row.object_id]
+        is_elsewhere = row.num not in unfetched or short_file(row.object_id) in relayed
+        if places[row.num] == HERE and not is_elsewhere:
             places[row.num] = ONLY_HERE
-        else:
-            places[row.num] = HERE
     return places

@@ -117,12 +117,26 @@ def forget_relayed(connection: Connection, relay: PeerId) -> None:
     connection.execute(delete(relayed_files).where(relayed_files.c.relay == relay))
 
 
-def measure_file(connection: Connection, root: Path, blobs: Packs, file: ObjectId) -> int | None:
+@dataclass(slots=True)
+class Looks:
+    """How many places of blocks may still be looked at."""
+
+    left: int
+
+
+class TooManyPlaces(Exception):
+    """A file has more places of blocks than may be looked at."""
+
+
+def measure_file(
+    connection: Connection, root: Path, blobs: Packs, file: ObjectId, looks: Looks | None = None
+) -> int | None:
     """Measure what a file's blocks count at a relay at most: leaves that are named twice count twice.
 
     Costs O(blocks of the file).
 
-    None: they are not all here, or a relay takes no such tree, which has too many inner blocks. Raises StorageError.
+    None: they are not all here, or a relay takes no such tree, which has too many inner blocks. Raises StorageError, and
+    TooManyPlaces before it takes more than is left of `looks`.
     """
     total = 0
     inner: set[BlockId] = set()
@@ -138,6 +152,10 @@ def measure_file(connection: Connection, root: Path, blobs: Packs, file: ObjectI
         total += size_of(size)
         if not children:
             continue
+        if looks is not None:
+            if len(children) > looks.left:
+                raise TooManyPlaces
+            looks.left -= len(children)
         inner.add(block_id)
         if depth == OBJECT_DEPTH_MAX or len(inner) > RELAYED_INNER_COUNT_MAX:
             return None

@@ -1,6 +1,7 @@
 """Files of branches: streamed in and out, shared, removed for all who saw the same commits."""
 
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -241,6 +242,26 @@ async def test_where_the_content_of_a_file_is_is_said_as_far_as_it_was_looked_fo
         monkeypatch.setattr(file_places, "FILE_BLOCKS_LOOKED_MAX", 5)
         assert await _places(alice) == ["here", "unknown"], "each takes three blocks of content"
         assert "place" not in (await _files_of(alice).window("main", 0, 10))["files"][0]
+
+
+async def test_places_are_looked_at_as_many_as_there_are_and_a_large_file_hides_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
+        alice.create_repo()
+        await _files_of(alice).add("main", "large", _stream(_content(3 * LEAF_SIZE)))
+        await _files_of(alice).add("main", "small", _stream(b"small"))
+        monkeypatch.setattr(file_places, "FILE_BLOCKS_LOOKED_MAX", 3)
+        assert await _places(alice) == ["unknown", "only_here"]
+        with alice.replica.database.read() as connection:
+            large, small = load_files(connection, alice.branch().num, 0, 10)
+            lie = replace(large, size=0)
+            found = file_places.find_places(connection, alice.replica, [lie, small], set())
+            assert list(found.values()) == ["unknown", "only_here"], "a size is its author's word"
+            monkeypatch.setattr(file_places, "FILE_BLOCKS_LOOKED_MAX", 5)
+            named = [replace(large, num=number) for number in range(10)]
+            found = file_places.find_places(connection, alice.replica, named, set())
+            assert "unknown" not in found.values(), "of many names it is looked at once"
 
 
 def _write(node: Node, branch: Branch, draft: Draft) -> None:
