@@ -355,7 +355,7 @@ export interface RepoStanding {
 /** One thing that people are told of a repo: a code, with the values that belong to it. */
 export interface StandingPart {
   at?: number | null;
-  code: "alone" | "ask_accepted" | "ask_closed" | "ask_expired" | "ask_failed" | "ask_refused" | "ask_sending" | "ask_waiting" | "behind" | "behind_quiet" | "causes_missing" | "comparing" | "damaged" | "epoch_due" | "excluded" | "false_checkpoint" | "false_voucher" | "follows_parts" | "former" | "guests" | "held" | "in_sync" | "join_refused" | "joining" | "keeps_parts" | "link_ended" | "membership_damaged" | "not_kept" | "not_shared" | "own_forks" | "reading" | "reading_branches" | "refused" | "requests" | "secrets_missing" | "sending" | "stalled" | "syncing" | "topics_waiting" | "uncertain" | "unfetched_files" | "unheld" | "unheld_unknown" | "unread" | "vouched" | "waiting";
+  code: "alone" | "ask_accepted" | "ask_closed" | "ask_expired" | "ask_failed" | "ask_refused" | "ask_sending" | "ask_waiting" | "behind" | "behind_quiet" | "causes_missing" | "comparing" | "damaged" | "epoch_due" | "excluded" | "false_checkpoint" | "false_voucher" | "follows_parts" | "former" | "guests" | "held" | "in_sync" | "join_refused" | "joining" | "keeps_parts" | "keeps_recent" | "link_ended" | "membership_damaged" | "not_kept" | "not_shared" | "older_not_kept" | "own_forks" | "reading" | "reading_branches" | "refused" | "requests" | "secrets_missing" | "sending" | "stalled" | "syncing" | "topics_waiting" | "uncertain" | "unfetched_files" | "unheld" | "unheld_unknown" | "unread" | "vouched" | "waiting";
   count?: number;
   foreign?: number;
   least?: boolean;
@@ -503,6 +503,7 @@ export interface RepoHolder {
   has_all: boolean;
   held_at: number | null;
   keeps: number | null;
+  keeps_days: number | null;
   lacks: number | null;
   member: boolean | null;
   name: string;
@@ -511,17 +512,22 @@ export interface RepoHolder {
   relay: boolean;
 }
 
-/** Branches of a repo whose contents this node keeps. Headers of all commits are always kept. */
+/** Contents of a repo that this node keeps. Headers of all commits are always kept. */
 export interface RepoKeeping {
   absent: number;
   branches: string[] | null;
+  keepers: number;
+  last_days: number | null;
   not_kept: number;
+  older_absent: number;
+  older_here: number;
   repo: string;
 }
 
 /** Says whose contents to keep. */
 export interface KeepingRequest {
   branches: string[] | null;
+  last_days?: number | null;
 }
 
 /** No fields: the action is done. */
@@ -2602,9 +2608,9 @@ export class Ravel {
   forkRepo(values: { repo: string } & NameRequest, options?: RequestOptions): Promise<RepoFork>;
   /** List who has what of a repo: peers that follow it now, and those that were seen to hold all of it. */
   listHolders(values: { repo: string }, options?: RequestOptions): Promise<HolderList>;
-  /** Show of which branches of a repo this node keeps the contents. */
-  showKeeping(values: { repo: string }, options?: RequestOptions): Promise<RepoKeeping>;
-  /** Keep contents of some branches of a repo alone on this node, or of all. What is here stays. */
+  /** Show which contents of a repo this node keeps. */
+  showKeeping(values: { repo: string; last_days?: number }, options?: RequestOptions): Promise<RepoKeeping>;
+  /** Keep contents of some branches of a repo alone on this node, and of posts of some days, or all. */
   setKeeping(values: { repo: string } & KeepingRequest, options?: RequestOptions): Promise<RepoKeeping>;
   /** Delete a repo from this node, with all its commits. */
   forgetRepo(values: { repo: string; accept_loss?: boolean }, options?: RequestOptions): Promise<Empty>;

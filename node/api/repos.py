@@ -1,6 +1,6 @@
 """`Repos`: creates, joins, follows, forks and deletes whole repos."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from node.api.targets import Targets
 from node.authoring.author import Author
@@ -14,17 +14,18 @@ from node.observe.standing import Standings
 from node.observe.standing_view import Outlook, view_holder
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
-from node.sync.kept_parts import keep_contents
+from node.sync.kept_parts import find_keepers, keep_contents
 from protocol.codec import DecodeError
 from protocol.crypto.signing import BadSignature, verify_public_key
 from protocol.formats.links import find_kept_ask
 from protocol.formats.text import id_text, parse_id
-from protocol.ids import UserId
+from protocol.ids import PeerId, UserId
 from ravel.types.repos import HolderList, RepoFork, RepoKeeping, RepoView
 from ravel.types.values import Empty
-from storage.commits.absent_bodies import count_erased
+from storage.commits.absent_bodies import OldPosts, count_erased, count_old_posts
 from storage.commits.blocks import DamagedBlock
-from storage.repos.repos import Repo
+from storage.commits.own_commits import load_author_num
+from storage.repos.repos import Repo, posts_from
 
 
 class Repos:
@@ -94,34 +95,55 @@ class Repos:
         except DamagedBlock:
             return None
 
-    async def show_keeping(self, repo: str) -> RepoKeeping:
-        """Tell of which branches of a repo this node keeps the contents."""
-        target = self._targets.repo(repo)
-        return await self._hub.run_blocking(self._keeping, target)
+    async def show_keeping(self, repo: str, last_days: int | None = None) -> RepoKeeping:
+        """Tell which contents of a repo this node keeps, and count older posts: than `last_days`, where these are given.
 
-    async def set_keeping(self, repo: str, branches: list[str] | None) -> RepoKeeping:
-        """Keep contents of these branches of a repo alone, or of all. What is here stays. Raises ServiceError."""
+        Costs O(commits) where posts are counted.
+        """
+        target = self._targets.repo(repo)
+        topics = self._hub.replica.tables.topics_in(target.num)
+        keepers = {source.peer: user for topic in topics for source, user in find_keepers(self._hub, topic)}
+        return await self._hub.run_blocking(self._keeping, target, last_days, keepers)
+
+    async def set_keeping(
+        self, repo: str, branches: list[str] | None, last_days: int | None = None
+    ) -> RepoKeeping:
+        """Keep contents of these branches of a repo alone, or of all, and posts of some days. Raises ServiceError."""
         target = self._targets.repo_with_members(repo)
         repo_text, kept = id_text(target.repo_id), None
         if branches is not None:
             kept = {self._targets.branch(f"{repo_text}:{one}").num for one in branches}
-        await self._hub.write(keep_contents, self._hub.replica, target, kept)
+        now_ms, proofs = self._hub.clock_ms(), self._hub.proofs
+        # First, for more may be awaited then: until that is looked at, peers take this node to have less than it keeps.
+        self._hub.lacking_bodies |= {one.topic for one in self._hub.replica.tables.topics_in(target.num)}
+        proofs.rules.ring()
+        await self._hub.write(keep_contents, self._hub.replica, target, kept, last_days or 0, now_ms)
         self._hub.topics_changed()
         self._hub.absences.ring()
-        return await self._hub.run_blocking(self._keeping, target)
+        proofs.rules.ring()
+        return await self.show_keeping(repo_text)
 
-    def _keeping(self, repo: Repo) -> RepoKeeping:
+    def _keeping(self, repo: Repo, last_days: int | None, keepers: Mapping[PeerId, UserId]) -> RepoKeeping:
         replica = self._hub.replica
         current = replica.repos.get(repo.num, repo)
         there = [one for one in replica.branches_in(repo.num) if not one.facts.is_root_branch]
         with replica.database.read() as connection:
             absent = sum(count_erased(connection, one.num) for one in there if not one.is_kept)
+            before = posts_from(last_days or current.kept_days, self._hub.clock_ms())
+            own = load_author_num(connection, self._author.user)
+            old = [OldPosts(one.num, own, before) for one in there] if before else []
+            counts = [count_old_posts(connection, one) for one in old]
+        members = self._find_members(current) or set()
         kept = [id_text(one.branch_id) for one in there if one.is_kept]
         return {
             "repo": id_text(repo.repo_id),
             "branches": None if current.keeps_all else kept,
             "not_kept": sum(not one.is_kept for one in there),
             "absent": absent,
+            "last_days": current.kept_days or None,
+            "older_here": sum(here for here, _ in counts),
+            "older_absent": sum(absent for _, absent in counts),
+            "keepers": sum(id_text(user) in members for user in keepers.values()),
         }
 
     async def forget(self, repo: str, accept_loss: bool = False) -> Empty:

@@ -244,13 +244,14 @@ def collect(
 
     A pack of which something is needed stays whole. A removed file whose removal turns out void has no content then.
     """
-    from node.content.erasing import DAY_MS, Erased, erase_store, measure_erasable
+    from node.content.erasing import Erased, erase_store, measure_erasable
     from node.home.home import hold_content, lock_home, open_home
     from protocol.crypto.keys import StoreKey
     from storage.blobs.garbage_collection import collect_garbage, find_garbage
     from storage.engine.database import StorageError
     from storage.engine.quarantine import empty_quarantine, measure_quarantine
     from storage.engine.vacuum import estimate_vacuum, measure_unused, vacuum_store
+    from storage.repos.repos import DAY_MS
 
     opened = open_home(settings(context).home)
     home, url, days = opened.path, opened.storage_url, opened.config.storage.erase_after_days

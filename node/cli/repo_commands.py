@@ -312,7 +312,13 @@ def _state_of(item: "RepoHolder") -> str:
     part = "" if keeps is None else "has not all contents"
     if keeps:
         part = f"keeps contents of {counted(keeps, 'branch', 'branches')} alone"
-    states = "connected" if item["connected"] else "", part, "not a member" if item["member"] is False else ""
+    days = "" if item["keeps_days"] is None else f"keeps posts of {counted(item['keeps_days'], 'day')}"
+    states = (
+        "connected" if item["connected"] else "",
+        part,
+        days,
+        "not a member" if item["member"] is False else "",
+    )
     return ", ".join(filter(None, states))
 
 
@@ -334,6 +340,26 @@ def holders(api: "Client", repo: RepoArgument = "") -> "HolderList":
 
 def _print_keeping(shown: Mapping[str, Any]) -> None:
     """Print whose contents are kept."""
+    _print_kept_branches(shown)
+    if shown["last_days"] is None:
+        return
+    say_wrapped(f"Contents of posts are kept for {counted(shown['last_days'], 'day')}.")
+    if shown["older_absent"]:
+        say_wrapped(f"Older posts that come when you open them: {shown['older_absent']:,}.")
+    if shown["older_here"]:
+        say_wrapped(_tell_older(shown))
+
+
+def _tell_older(shown: Mapping[str, Any]) -> str:
+    """Say what becomes of older posts that are here."""
+    return (
+        f"Older posts of others here: {shown['older_here']:,}. Their contents leave this computer once a member's computer "
+        f"that keeps posts of any age shows that it has them. Such computers connected now: {shown['keepers']:,}. "
+        "What you wrote stays."
+    )
+
+
+def _print_kept_branches(shown: Mapping[str, Any]) -> None:
     if shown["branches"] is None:
         say_wrapped(f"{shown['name']}: the contents of all branches are kept here.")
         return
@@ -346,6 +372,15 @@ def _print_keeping(shown: Mapping[str, Any]) -> None:
     say_wrapped(f"Not kept here: those of {others}, {counted(shown['absent'], 'commit')}.")
 
 
+def _parse_days(text: str) -> int:
+    """Return the days of a time such as 90d; 0 for all. Raises ServiceError."""
+    seconds = 0 if text == "all" else parse_duration(text)
+    days, rest = divmod(seconds, 24 * 60 * 60)
+    if rest:
+        raise ServiceError("bad_request", f"{text!r} is no number of whole days", "say 90d, or all")
+    return days
+
+
 @repo.command("keep")
 @prints(_print_keeping)
 def keep(
@@ -355,19 +390,33 @@ def keep(
         str | None,
         typer.Option(help="Names of branches, with commas between them; an empty text for none, or all."),
     ] = None,
+    last: Annotated[
+        str | None, typer.Option(help="Days of which posts are kept, as 90d; all: of any age.")
+    ] = None,
+    yes: YesOption = False,
 ) -> Outcome:
-    """Choose the branches of a repo whose contents this computer keeps, or show them.
+    """Choose which contents of a repo this computer keeps, or show that.
 
     Of other branches, also such as are added later, you have who wrote when, and contents once you open them: they come from
     a peer. What is here already stays, and what you write. Files come when they are opened, whatever is kept.
 
+    Contents of posts older than --last leave this computer once a connected computer of a member, which keeps posts of any
+    age, has sent each again to show that it has it; `ravel gc` then frees their room. What you wrote stays, and documents.
+
     Other computers are told, and count this one for what it keeps alone.
     """
-    if branches is None:
-        answer = api.show_keeping(repo)
-    else:
-        named = [one.strip() for one in branches.split(",")]
-        answer = api.set_keeping(repo, None if branches == "all" else [one for one in named if one])
+    days = None if last is None else _parse_days(last)
+    answer = api.show_keeping(repo, last_days=days or None)
+    if days and answer["older_here"]:
+        confirm(f"{_tell_older(answer)} Give up those older than {last}?", yes=yes)
+    if branches is not None or days is not None:
+        named = [one.strip() for one in (branches or "").split(",")]
+        chosen = None if branches == "all" else [one for one in named if one]
+        answer = api.set_keeping(
+            repo,
+            answer["branches"] if branches is None else chosen,
+            last_days=answer["last_days"] if days is None else days or None,
+        )
     there = {one["branch"]: one["name"] for one in api.list_branches(answer["repo"])["branches"]}
     name = next((one["name"] for one in api.list_repos()["repos"] if one["repo"] == answer["repo"]), repo)
     kept = sorted(there.get(one, one[:12]) for one in answer["branches"] or ())

@@ -38,10 +38,12 @@ if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel.types.repos import RepoStanding, RepoView
 
 _NAME_MAX: Final = 24
-_WELL: Final = frozenset({"in_sync", "reading", "reading_branches", "requests", "guests", "not_kept"})
+_WELL: Final = frozenset(
+    {"in_sync", "reading", "reading_branches", "requests", "guests", "not_kept", "older_not_kept"}
+)
 """Parts of a standing beside which a repo is as it should be."""
 _GOING: Final = _WELL | {
-    *("alone", "held", "not_shared", "follows_parts", "keeps_parts", "former"),
+    *("alone", "held", "not_shared", "follows_parts", "keeps_parts", "keeps_recent", "former"),
     *("comparing", "behind", "sending", "syncing", "topics_waiting"),
     *("joining", "ask_sending", "ask_waiting", "ask_accepted"),
 }

@@ -128,6 +128,9 @@ class SyncState:
         partial = [one for one in parts if one["code"] == "keeps_parts"]
         if partial:
             return f"a peer keeps contents of {counted(partial[0]['count'], 'branch', 'branches')} alone"
+        recent = [one for one in parts if one["code"] == "keeps_recent"]
+        if recent:
+            return f"a peer keeps posts of {counted(recent[0]['count'], 'day')}"
         if self.waiting_topics:
             return f"{counted(self.waiting_topics, 'topic')} not compared yet with a peer"
         if not any(topic["state"] != "not joined" for topics in connected for topic in topics):

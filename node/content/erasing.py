@@ -54,7 +54,6 @@ _SNAPSHOTS: Final = {
     kind_name(kind.edit): kind_name(kind.snapshot) if kind.snapshots_cover else "" for kind in DOCUMENT_KINDS
 }
 """Kinds of operations, and the kind of a snapshot of them that may be erased too. Empty: snapshots never are."""
-DAY_MS: Final = 24 * 60 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +68,16 @@ def find_erasable(
     tables: Replica | Tables, connection: Connection, branch: Branch, before_ms: int
 ) -> list[TimelineRow]:
     """Commits whose bodies may go, by the compactions that came here before. Raises StorageError."""
-    compactions = load_ids_of_kind(connection, branch.num, kind_name(Compaction), before_ms)
-    pasts = find_pasts(connection, [(branch, ())], dict.fromkeys(compactions, 1))
-    if not pasts:
+    released = find_released(connection, branch, before_ms)
+    if not released:
         return []
-    return [row for row in find_unneeded(tables, connection, branch) if pasts.get(row.commit_id)]
+    return [row for row in find_unneeded(tables, connection, branch) if row.commit_id in released]
+
+
+def find_released(connection: Connection, branch: Branch, before_ms: int) -> set[CommitId]:
+    """Return the commits that compactions release which came here before. Costs O(commits of the branch)."""
+    compactions = load_ids_of_kind(connection, branch.num, kind_name(Compaction), before_ms)
+    return set(find_pasts(connection, [(branch, ())], dict.fromkeys(compactions, 1)))
 
 
 def find_unneeded(tables: Replica | Tables, connection: Connection, branch: Branch) -> list[TimelineRow]:

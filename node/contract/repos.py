@@ -9,7 +9,7 @@ from node.contract.endpoint import LINK_ERRORS, WRITE_ERRORS, Endpoint, QueryPar
 from node.contract.made import Makes
 from node.contract.values import IdText, NameRequest, Request, link_of
 from protocol.limits.formats import OWNER_COUNT_MAX
-from protocol.limits.users import KEPT_BRANCHES_MAX
+from protocol.limits.users import KEPT_BRANCHES_MAX, KEPT_DAYS_MAX
 from ravel.types.repos import (
     EpochList,
     FreshKey,
@@ -76,6 +76,13 @@ class KeepingRequest(Request, frozen=True):
             description="Names or ids of branches. Others, and such as are added later, are not kept. Null: all are."
         ),
     ]
+    last_days: Annotated[
+        Annotated[int, Meta(ge=1, le=KEPT_DAYS_MAX)] | None,
+        Meta(
+            description="Contents of older posts of others are given up once a connected computer of a member, which "
+            "keeps posts of any age, has shown that it has them. Null: posts of any age are kept."
+        ),
+    ] = None
 
 
 class TagRequest(Request, frozen=True):
@@ -169,7 +176,16 @@ SHOW_KEEPING: Final = Endpoint(
     method="GET",
     path="/repos/{repo}/keeping",
     scopes=READ_REPO,
-    summary="Show of which branches of a repo this node keeps the contents.",
+    summary="Show which contents of a repo this node keeps.",
+    query=(
+        QueryParameter(
+            name="last_days",
+            type=int,
+            description="Count posts older than so many days, in place of those that the repo's own rule says.",
+            minimum=1,
+            maximum=KEPT_DAYS_MAX,
+        ),
+    ),
     answer=RepoKeeping,
 )
 SET_KEEPING: Final = Endpoint(
@@ -177,7 +193,7 @@ SET_KEEPING: Final = Endpoint(
     method="PUT",
     path="/repos/{repo}/keeping",
     scopes=ADMIN_REPO,
-    summary="Keep contents of some branches of a repo alone on this node, or of all. What is here stays.",
+    summary="Keep contents of some branches of a repo alone on this node, and of posts of some days, or all.",
     request=KeepingRequest,
     answer=RepoKeeping,
     errors=("not_permitted",),

@@ -65,7 +65,7 @@ from storage.commits.rejected_givers import RejectedGiver, keep_rejected_givers
 from storage.engine.errors import StorageError
 from storage.engine.id_keys import id_key, id_keys
 from storage.repos.epochs import Epoch, Topic
-from storage.repos.repos import Branch, Repo, add_branch, rename_repo
+from storage.repos.repos import Branch, Repo, add_branch, posts_from, rename_repo
 from verifier.facts import BranchFacts, CommitFacts, TopicFacts
 from verifier.membership import Membership
 from verifier.resolution import Settled
@@ -432,6 +432,7 @@ class Acceptance:
             ((num, one.topic_num, one.publication) for num, one in zip(nums, new, strict=True)),
             self._now_ms,
             is_kept=branch.is_kept,
+            posts_from=posts_from(self.tables.repos[branch.repo_num].kept_days, self._now_ms),
         )
         self.ingested.branches.add(branch.num)
         if not branch.facts.is_root_branch:

@@ -74,8 +74,6 @@ def fill_missing(
 
     Each body is what its commit names, no matter who sent it: the way in has looked at that.
     """
-    if not again or not is_any_body_missing(connection):
-        return
     bodies: dict[CommitId, Block] = {}
     for opened in again:
         publication = opened.publication
@@ -84,3 +82,4 @@ def fill_missing(
     filled = fill_bodies(database, connection, bodies)
     ingested.filled.update(filled)
     ingested.branches.update(filled.values())
+    ingested.shown |= bodies.keys() - filled.keys()

@@ -30,6 +30,8 @@ class IngestResult:
     already: int = 0
     filled: set[CommitId] = field(default_factory=set)
     """Commits whose bodies were absent, and came."""
+    shown: set[CommitId] = field(default_factory=set)
+    """Commits that are here, and came again with their bodies."""
     has_bare: bool = False
     """True if a commit was accepted without its body."""
     waiting: int = 0
@@ -68,6 +70,7 @@ class IngestResult:
         self.dropped += more.dropped
         self.already += more.already
         self.filled |= more.filled
+        self.shown |= more.shown
         self.has_bare |= more.has_bare
         self.waiting += more.waiting
         self.waited |= more.waited

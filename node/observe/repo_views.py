@@ -145,6 +145,7 @@ class RepoViews:
             false_signers=self._called(repo, signers),
             members=others,
             not_kept=sum(not one.is_kept for one in branches),
+            kept_days=repo.kept_days,
         )
         return repo_view(
             repo,

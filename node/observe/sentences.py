@@ -187,6 +187,10 @@ _PARTS: Final[Mapping[str, Callable[["StandingPart"], str]]] = {
             else "not all contents"
         )
     ),
+    "keeps_recent": lambda one: f"{_peers(one)} has all commits, and keeps posts of {_count(one, 'day')}",
+    "older_not_kept": lambda one: (
+        f"contents of posts older than {_count(one, 'day')} are not kept here, and come when you open them"
+    ),
     "not_kept": lambda one: (
         f"contents of {_count(one, 'branch', 'branches')} are not kept here, and come when you open them"
     ),

@@ -45,7 +45,7 @@ from storage.peers.peers import (
     put_holders,
     put_peer_users,
 )
-from storage.repos.repos import Repo
+from storage.repos.repos import DAY_MS, Repo
 
 log = structlog.get_logger()
 
@@ -64,6 +64,7 @@ class _Memory:
     holders: dict[PeerId, Holder] = field(default_factory=dict)
     held: dict[TopicKey, int] = field(default_factory=dict)
     parts: dict[int, int] = field(default_factory=dict)
+    recent: dict[int, tuple[int, int]] = field(default_factory=dict)
     is_stored: bool = True
 
 
@@ -334,13 +335,16 @@ class Standings:
         newest = self._last.get(repo.num, self._last_at_start)
         _note_still_held(memory, self._looked_ms)
         _note_level(memory, level, self._hub.clock_ms(), newest)
+        for link in links:
+            if link.days:  # it gives up what it held, for the sake of this node, perhaps
+                memory.held, memory.parts = {}, {}
+                memory.is_stored &= memory.holders.pop(link.peer, None) is None
         here = {one.topic for one in self._hub.replica.tables.topics_in(repo.num)}
         memory.held = {topic: upto for topic, upto in memory.held.items() if topic in here}
         memory.held.update(dict.fromkeys((topic for link in links for topic in link.held), newest))
-        partly = [] if is_waiting else [one.keeps for one in links if one.is_level and one.keeps is not None]
-        if partly:  # everybody keeps the root branch
-            kept = frozenset((self._hub.replica.root_branch(repo).num,)).union(*partly)
-            memory.parts.update(dict.fromkeys(kept, newest))
+        for link in links:
+            if link.is_level and not link.has_all and not is_waiting:
+                self._note_part(memory, repo, link, newest)
         last = max(memory.holders.values(), key=lambda one: (one.upto, one.held_at), default=None)
         return Outlook(
             links,
@@ -350,8 +354,23 @@ class Standings:
             last is not None and last.peer in self._network.relays,
             dict(memory.held),
             dict(memory.parts),
+            dict(memory.recent),
             self._foreign,
         )
+
+    def _note_part(self, memory: _Memory, repo: Repo, link: Link, newest: int) -> None:
+        """Note what a peer has that keeps a part of the contents. Everybody keeps the root branch."""
+        root = self._hub.replica.root_branch(repo).num
+        kept = link.keeps
+        if kept is None:
+            kept = frozenset(one.num for one in self._hub.replica.branches_in(repo.num))
+        if not link.days:
+            memory.parts.update(dict.fromkeys({root, *kept}, newest))
+            return
+        memory.parts[root] = newest
+        # A day less, for clocks differ. What is older it may give up for the sake of this node.
+        since = self._hub.clock_ms() - (link.days - 1) * DAY_MS
+        memory.recent.update(dict.fromkeys(kept, (newest, since)))
 
     def is_held(self, repo: Repo, outlook: Outlook) -> bool:
         """Return True if a peer is known to have held each commit of a repo that is here. Reads the store."""
@@ -380,11 +399,16 @@ class Standings:
                 held, upto = outlook.held, outlook.parts.get(branch_num, 0)
                 if outlook.last is not None:
                     upto = max(upto, outlook.last.upto)
-                elif not outlook.parts:
+                elif not (outlook.parts or outlook.recent):
                     found[repo_num] = count = None
                 if count is not None and num > upto:
                     since = load_since(connection, branch_num, author_num, upto, UNHELD_COUNTED_MAX)
-                    found[repo_num] = count + sum(own > held.get(topic, 0) for own, topic in since)
+                    recent, posts_from = outlook.recent.get(branch_num, (0, 0))
+                    found[repo_num] = count + sum(
+                        own.num > held.get(own.topic, 0)
+                        and (own.num > recent or (own.posted_at is not None and own.posted_at < posts_from))
+                        for own in since
+                    )
         return {num: Unheld(count, files[num]) for num, count in found.items()}
 
 
@@ -435,6 +459,7 @@ def _link(
     assert state.connection is not None, "the caller looked"
     written = tables.writing_topics(repo_num)
     said = [find_kept_by(tables, tables.by_topic[one.topic], one.has_kept) for one in each]
+    days = min((one.has_kept.days for one in each if one.has_kept.days), default=0)
     partly = [one for one in said if one is not None]
     keeps = partly[0].intersection(*partly) if partly else None
     follows_all = written <= {one.topic for one in each}
@@ -453,7 +478,9 @@ def _link(
         _sum_rates(rates.arriving, coming, now),
         _sum_rates(rates.leaving, [one.topic for one in each if one.unconfirmed], now),
         frozenset(
-            one.topic for one in each if one.state == IN_SYNC and not one.unconfirmed and keeps is None
+            one.topic
+            for one in each
+            if one.state == IN_SYNC and not one.unconfirmed and keeps is None and not days
         ),
         _quiet_for(
             now - max((rates.arriving.last_at(topic) or state.met_at for topic in coming), default=now)
@@ -463,6 +490,7 @@ def _link(
         min(filter(None, stalls), default=None),
         follows_all,
         keeps,
+        days,
     )
 
 

@@ -65,11 +65,13 @@ class Link:
     """The peer follows all topics that are written on now: who was excluded follows those of earlier epochs."""
     keeps: frozenset[int] | None = None
     """Branches whose bodies the peer keeps; of others it has headers alone. None: of all."""
+    days: int = 0
+    """Days of which the peer keeps posts; 0: of any age."""
 
     @property
     def has_all(self) -> bool:
         """True if the peer has all that is here, with the bodies."""
-        return self.is_level and self.keeps is None
+        return self.is_level and self.keeps is None and not self.days
 
     @property
     def is_coming(self) -> bool:
@@ -98,6 +100,8 @@ class Outlook:
     """Topics of which a peer was seen to have all, since the start, with the last commit's number then."""
     parts: Mapping[int, int] = field(default_factory=dict)
     """Number of the latest commit that a peer had of each branch, of peers that keep contents of some branches alone."""
+    recent: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    """The same of peers that keep posts for some days, with the time (unix ms) from which on they have posts."""
     foreign: int = 0
     """Of the peers that are connected, those that say what this version does not know."""
 
@@ -153,6 +157,7 @@ class RepoFacts:
     """Name of who made the link, where it names posts that were rejected here."""
     false_signers: tuple[str, ...] = ()  # what the admins are called who signed other members than are here
     not_kept: int = 0  # branches whose bodies are not kept here
+    kept_days: int = 0  # days of which posts are kept here; 0: of any age
     members: int | None = None  # how many other members there are; None where that is not known
 
 
@@ -182,7 +187,12 @@ def describe_standing(
             facts.ask is None or link_state != "in_sync"
         ):  # else a peer has the request, and of the repo nothing is here
             parts += link_parts
-        parts += _count_parts(guests=guests, requests=facts.requests, not_kept=facts.not_kept)
+        parts += _count_parts(
+            guests=guests,
+            requests=facts.requests,
+            not_kept=facts.not_kept,
+            older_not_kept=facts.kept_days,
+        )
     return {
         "state": state or link_state,
         "parts": parts,
@@ -216,6 +226,7 @@ def view_holder(one: PeerStanding, called: CalledPeer, members: Collection[str] 
         "member": None if members is None or owner is None else owner["user"] in members,
         "has_all": one.link is not None and one.link.has_all,
         "keeps": None if one.link is None or one.link.keeps is None else len(one.link.keeps),
+        "keeps_days": None if one.link is None else one.link.days or None,
         "lacks": one.link.unsent if one.link is not None and one.link.follows_all else None,
         "held_at": None if one.held_at is None else one.held_at // 1000,
     }
@@ -329,6 +340,8 @@ def _links_parts(
         return "syncing", [{**part, "code": "topics_waiting", "count": link.waiting}]
     if not link.unsent and link.is_level and link.keeps is not None:
         return "syncing", [{**part, "code": "keeps_parts", "count": len(link.keeps)}]
+    if not link.unsent and link.is_level and link.days:
+        return "syncing", [{**part, "code": "keeps_recent", "count": link.days}]
     if not link.unsent:
         return "not_shared", [{**part, "code": "follows_parts"}]
     return "syncing", [{**part, **_pace(link.unsent, link.going), "code": "sending", "count": link.unsent}]

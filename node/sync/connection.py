@@ -278,6 +278,11 @@ class Connection(Conversation):
         if not self.has_ended:
             self._keeps.settle(topic)
 
+    def tell_keeps(self) -> None:
+        """Tell the peer what has changed of whose bodies are kept here."""
+        if not self.has_ended:
+            self._keeps.tell_changes()
+
     def topics_changed(self) -> None:
         """Announce topics that are followed now and were not before."""
         if self.has_ended:

@@ -75,6 +75,9 @@ class Conversation:
     def bodies_settled(self, topic: TopicKey | None = None) -> None:
         """Tell the peer that all bodies of a topic which it has are here, too; without one, of those that lack none now."""
 
+    def tell_keeps(self) -> None:
+        """Tell the peer what has changed of whose bodies are kept here. Only a `Connection` does."""
+
     def is_waiting(self, topic: TopicKey) -> bool:
         """Return True if a topic is still to be compared with the peer. Only a `Connection` has any."""
         del topic

@@ -28,6 +28,7 @@ from node.runtime.counted_event import CountedEvent
 from node.runtime.group_lane import GroupLane
 from node.runtime.scheduling import NOBODY, FairLock, Ledger, WorkAccount, WorkBill
 from node.sync.block_requests import UselessSources
+from node.sync.body_proofs import BodyProofs
 from node.sync.conversation import Conversation
 from node.sync.given_blocks import GivenBlocks
 from node.sync.intake import Intake, PendingSenders
@@ -180,6 +181,8 @@ class Hub:
         """Of all changes that were told: what is read from the store at one count is as new as at any time of it."""
         self.absences = CountedEvent()
         """Of commits that were accepted without their bodies, of bodies that came, and of peers that may have some."""
+        self.proofs = BodyProofs()
+        """Bodies that a peer is asked to show before they are given up here."""
         self.opened: set[TopicKey] = set()
         """Topics of which bodies were opened since absent ones were looked for last: of any age."""
         self.lacking_bodies = find_lacking(replica)

@@ -1,7 +1,11 @@
-"""Branches whose erasable bodies a node keeps: what is said of it to a peer, and what a peer has said (`keeps1`).
+"""Erasable bodies that a node keeps: what is said of it to a peer, and what a peer has said (`keeps1`).
 
-Headers of all branches are kept, so digests, orders and verdicts are those of any other node. A relay is told nothing: it
-sees no kinds, and sends all that it has.
+Branches are chosen, and an age of posts. Headers of all commits are kept, so digests, orders and verdicts are those of any
+other node. A relay is told nothing: it sees no kinds, and sends all that it has.
+
+A post's age is by its display time (`storage.commits.display`), which the time bounds at which it came here, and its causes:
+a newcomer gets old posts today, and their age is not a day. Who asserts a time to come gains at most what passes from then
+on; who asserts one long past hides a post until it is opened, and no longer than what it acks.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -11,12 +15,14 @@ from node.ingest.replica import Replica
 from node.ingest.tables import Tables
 from node.sync.conversation import Conversation
 from node.sync.hub import Hub
-from protocol.ids import BranchMark, TopicKey
+from protocol.ids import BranchMark, TopicKey, UserId
 from protocol.limits.users import KEPT_BRANCHES_MAX
 from protocol.session.messages import Keeps
+from protocol.session.topic_progress import KEEPS_ALL, KeptPart
 from storage.commits.absent_bodies import await_branch
 from storage.repos.epochs import Topic
-from storage.repos.repos import Repo, keep_branches
+from storage.repos.repos import Repo, keep_branches, posts_from
+from storage.topics.publishing import Unwanted
 
 
 class KeepsPort:
@@ -30,7 +36,7 @@ class KeepsPort:
     def __init__(self, conversation: Conversation, hub: Hub) -> None:
         self._conversation = conversation
         self._hub = hub
-        self._said: dict[TopicKey, frozenset[BranchMark]] = {}  # of topics of which less than all is kept
+        self._said: dict[TopicKey, KeptPart] = {}  # of topics of which less than all is kept
         self._told: set[TopicKey] = set()  # topics of which it was said what had to be
         self._behind: dict[
             TopicKey, None
@@ -44,13 +50,13 @@ class KeepsPort:
             progress = self._conversation.session.progress_of(topic)
             if progress is None or not progress.is_joined:
                 continue
-            kept, before = self._find(topic), self._said.get(topic)
+            kept, before = self._find(topic), self._said.get(topic, KEEPS_ALL)
             is_new, is_opened = topic not in self._told, topic in self._hub.replica.by_topic
             is_behind = is_opened and topic in self._hub.lacking_bodies and (is_new or kept != before)
             self._told.add(topic)
             if is_behind:
                 self._behind[topic] = None
-                self._conversation.say(Keeps(progress.blind, is_all=False, marks=()))
+                self._conversation.say(Keeps(progress.blind, is_all=False, marks=(), days=0))
             if is_behind or kept != before:
                 self._say(topic, kept)
 
@@ -59,42 +65,51 @@ class KeepsPort:
         for one in [one for one in self._behind if topic in (None, one)]:
             if topic is not None or one not in self._hub.lacking_bodies:
                 del self._behind[one]
-                self._say(one, self._said.get(one))
+                self._say(one, self._said.get(one, KEEPS_ALL))
 
-    def _say(self, topic: TopicKey, kept: frozenset[BranchMark] | None) -> None:
+    def _say(self, topic: TopicKey, kept: KeptPart) -> None:
         self._said.pop(topic, None)
-        if kept is not None:
+        if kept != KEEPS_ALL:
             self._said[topic] = kept
         progress = self._conversation.session.progress_of(topic)
         if progress is not None:
-            self._conversation.say(Keeps(progress.blind, kept is None, tuple(sorted(kept or ()))))
+            marks = tuple(sorted(kept.marks or ()))
+            self._conversation.say(Keeps(progress.blind, kept.marks is None, marks, kept.days))
 
     def tell_changes(self) -> None:
         """Say what has changed of all topics that are joined."""
-        tables = self._hub.replica.tables
-        if self._said or not all(repo.keeps_all for repo in tables.repos.values()):
+        repos = self._hub.replica.tables.repos.values()
+        if self._said or not all(repo.keeps_all and not repo.kept_days for repo in repos):
             self.tell([one.topic for one in self._conversation.topics])
 
-    def _find(self, topic: TopicKey) -> frozenset[BranchMark] | None:
+    def _find(self, topic: TopicKey) -> KeptPart:
         tables = self._hub.replica.tables
         followed = tables.by_topic.get(topic)
-        if followed is None or tables.repos[followed.repo_num].keeps_all:
-            return None
+        if followed is None:
+            return KEEPS_ALL
+        repo = tables.repos[followed.repo_num]
+        if repo.keeps_all:
+            return KeptPart(None, repo.kept_days)
         marks = (mark for mark, num in marks_on(tables, followed).items() if tables.branches[num].is_kept)
-        return frozenset(sorted(marks)[:KEPT_BRANCHES_MAX])  # bodies of the others do not come by themselves
+        # Bodies of further ones do not come by themselves.
+        return KeptPart(frozenset(sorted(marks)[:KEPT_BRANCHES_MAX]), repo.kept_days)
 
 
-def keep_contents(replica: Replica, repo: Repo, kept: Collection[int] | None) -> None:
-    """Keep bodies of these branches of a repo alone, beside its root branch, or of all. Raises StorageError.
+def keep_contents(
+    replica: Replica, repo: Repo, kept: Collection[int] | None, days: int = 0, now_ms: int = 0
+) -> None:
+    """Keep bodies of these branches of a repo alone, beside its root branch, or of all; posts for some days, or (0) all.
 
-    Costs O(branches and absent bodies). What is here stays: it may be the only copy.
+    Costs O(branches and absent bodies). What is here stays: it may be the only copy. Raises StorageError.
     """
     with replica.change() as change:
         of_repo = replica.branches_in(repo.num)
         those = [one.num for one in of_repo if kept is None or one.num in kept or one.facts.is_root_branch]
-        keep_branches(change.connection, repo.num, None if kept is None else those)
+        keep_branches(change.connection, repo.num, None if kept is None else those, days)
         for branch in of_repo:
-            await_branch(change.connection, branch.num, is_kept=branch.num in those)
+            await_branch(
+                change.connection, branch.num, posts_from(days, now_ms) if branch.num in those else None
+            )
 
 
 def marks_on(tables: Tables, topic: Topic) -> Mapping[BranchMark, int]:
@@ -107,14 +122,35 @@ def marks_on(tables: Tables, topic: Topic) -> Mapping[BranchMark, int]:
     }
 
 
-def find_kept_by(tables: Tables, topic: Topic, keeps: frozenset[BranchMark] | None) -> frozenset[int] | None:
-    """Return the numbers of the branches on a topic whose bodies a peer keeps that says so; None: of all."""
-    if keeps is None:
+def find_kept_by(tables: Tables, topic: Topic, keeps: KeptPart) -> frozenset[int] | None:
+    """Return the numbers of the branches on a topic of which a peer keeps bodies that says so; None: of all."""
+    marks = keeps.marks
+    if marks is None:
         return None
-    return frozenset(num for mark, num in marks_on(tables, topic).items() if mark in keeps)
+    return frozenset(num for mark, num in marks_on(tables, topic).items() if mark in marks)
 
 
-def find_bare(tables: Tables, topic: Topic, keeps: frozenset[BranchMark] | None) -> frozenset[int]:
-    """Return the numbers of a topic's branches of which that peer gets headers alone. Costs O(branches)."""
+def find_keepers(hub: Hub, topic: Topic, branch_num: int | None = None) -> list[tuple[Conversation, UserId]]:
+    """Find connected peers that keep a branch's posts of any age (None: all branches'), with whose nodes they are.
+
+    A topic of theirs and this node's. Without relays, which forget; without who is unknown, as readers by a link are, and a
+    second node of this user. Whether these are members is not looked at. Costs O(peers and branches).
+    """
+    found = []
+    for source in hub.sources:
+        progress, user = source.session.progress_of(topic.topic), hub.owners.user_of(source.peer)
+        if user is None or user == hub.owners.me or source.compares_publications or source.is_ending():
+            continue
+        if progress is None or not progress.is_joined or progress.keeps.days or not source.answers_bodies:
+            continue
+        kept = find_kept_by(hub.replica.tables, topic, progress.keeps)
+        if kept is None or branch_num in kept:
+            found.append((source, user))
+    return found
+
+
+def find_unwanted(tables: Tables, topic: Topic, keeps: KeptPart, now_ms: int) -> Unwanted:
+    """Return of which commits on a topic that peer gets headers alone at a time (unix ms). Costs O(branches)."""
     kept = find_kept_by(tables, topic, keeps)
-    return frozenset() if kept is None else frozenset(marks_on(tables, topic).values()) - kept
+    bare = frozenset() if kept is None else frozenset(marks_on(tables, topic).values()) - kept
+    return Unwanted(bare, posts_from(keeps.days, now_ms))

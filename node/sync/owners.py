@@ -46,6 +46,11 @@ class Owners:
         new, self._new = list(self._new.values()), {}
         return new
 
+    def user_of(self, peer: PeerId) -> UserId | None:
+        """Return the user who has signed to be a peer's, the last one; None: nobody has. Costs O(1)."""
+        said = self._by_peer.get(peer)
+        return None if said is None else said.user
+
     def called(self, peer: PeerId) -> CalledPeer:
         """Return what a peer is called: by this user, and by whose it is. Costs O(1)."""
         return {"name": self._replica.people.peer_name(peer), "owner": self._owner(peer)}

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from node.ingest.publication_reading import branch_mark_in
 from node.ingest.replica import Replica
-from node.sync.kept_parts import find_bare
+from node.sync.kept_parts import find_unwanted
 from protocol.codec import DecodeError
 from protocol.ids import BlockId, BranchMark, Digest, ShortId, TopicKey
 from protocol.limits.peers import BATCH_SIZE_TARGET, RANGE_SET_KEPT_COUNT_MAX
@@ -38,6 +38,7 @@ from protocol.session.reconciliation.range_items import RangeLookup, SortedItems
 from protocol.session.reconciliation.reconciler import FrameKind, HeldSet, Reconciler
 from protocol.session.reconciliation.riblt import Unreconciled, prefix_length
 from protocol.session.reconciliation.set_digest import SetDigest
+from protocol.session.topic_progress import KEEPS_ALL, KeptPart
 from storage.commits.blocks import DamagedBlock
 from storage.commits.pending import find_unread_topics
 from storage.relay.files import load_kept_block
@@ -85,18 +86,20 @@ def read_store(
     load: Load,
     *,
     of_publications: bool,
-    keeps: frozenset[BranchMark] | None = None,
+    keeps: KeptPart = KEEPS_ALL,
+    now_ms: int = 0,
 ) -> Event:
     """Read what the session asked for, which compares publications or commits.
 
-    A batch has no erasable bodies of branches that the peer does not keep; `keeps` None: it keeps all. Raises
-    StorageError, DamagedKeptBlock.
+    A batch has no erasable bodies that the peer does not keep at this time. Raises StorageError, DamagedKeptBlock.
     """
     tables, num = topic_place(followed)
     with replica.database.read() as connection:
         match load:
             case LoadBatch(topic, nums):
-                return BatchLoaded(topic, tuple(_load_batch(replica, connection, followed, nums, keeps)))
+                return BatchLoaded(
+                    topic, tuple(_load_batch(replica, connection, followed, nums, keeps, now_ms))
+                )
             case FindWanted(topic, ids):
                 return WantedFound(topic, find_nums(connection, num, ids, tables))
             case FindBodies(topic, ids):
@@ -273,13 +276,14 @@ def _load_batch(
     connection: Connection,
     followed: Followed,
     nums: Sequence[int],
-    keeps: frozenset[BranchMark] | None = None,
+    keeps: KeptPart = KEEPS_ALL,
+    now_ms: int = 0,
 ) -> list[bytes]:
     if isinstance(followed, Topic):
-        bare_of = find_bare(replica.tables, followed, keeps)
+        unwanted = find_unwanted(replica.tables, followed, keeps, now_ms)
         signatures = replica.signatures
         try:
-            return load_publications(connection, followed, nums, BATCH_SIZE_TARGET, signatures, bare_of)
+            return load_publications(connection, followed, nums, BATCH_SIZE_TARGET, signatures, unwanted)
         except DamagedBlock:
             return _load_whole(connection, followed, nums)
     return load_kept_publications(connection, followed.num, nums, BATCH_SIZE_TARGET)

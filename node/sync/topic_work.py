@@ -34,7 +34,7 @@ from node.sync.session_queries import (
     step_of,
     topic_set,
 )
-from protocol.ids import BranchMark, SessionId, TopicKey
+from protocol.ids import SessionId, TopicKey
 from protocol.limits.peers import (
     BATCH_SIZE_TARGET,
     BYTE_SECONDS,
@@ -58,6 +58,7 @@ from protocol.session.outputs import (
     OpenReconciliation,
 )
 from protocol.session.reconciliation.reconciler import Reconciler
+from protocol.session.topic_progress import KEEPS_ALL, KeptPart
 from storage.engine.id_keys import chunks
 from storage.relay.files import DamagedKeptBlock
 from storage.repos.epochs import Topic
@@ -161,7 +162,9 @@ class TopicWork:
         followed = self._hub.find_followed(output.topic)
         group = followed.repo_num if isinstance(followed, Topic) else output.topic
         previous, done = self._turns.next(group, is_own=output.is_own)
-        self._conversation.start(self._ingest_batch, output, previous, done)
+        # Told by when it comes: what was on its way before says nothing of what the peer has now.
+        is_answer = self._conversation.bodies_found(output.topic) is not None
+        self._conversation.start(self._ingest_batch, output, previous, done, is_answer)
 
     def _find(self, topic: TopicKey) -> Followed | None:
         """Find what a topic is here. Who keeps it no more tells the peer, and goes on as one that holds nothing of it."""
@@ -194,12 +197,17 @@ class TopicWork:
         if followed is None:
             return read_nothing(load)
         keeps = self._find_keeps(load)
-        if isinstance(load, LoadBatch) and isinstance(followed, Topic) and keeps is None:
+        if isinstance(load, LoadBatch) and isinstance(followed, Topic) and keeps.is_all:
             items = self._hub.recent.find(load.topic, load.nums, BATCH_SIZE_TARGET)
             if items is not None:
                 return BatchLoaded(load.topic, tuple(items))
         bill = WorkBill(self._conversation.account)
-        read = partial(read_store, of_publications=self._session.compares_publications, keeps=keeps)
+        read = partial(
+            read_store,
+            of_publications=self._session.compares_publications,
+            keeps=keeps,
+            now_ms=self._hub.clock_ms(),
+        )
         try:
             answer = await self._hub.look(bill, read, self._hub.replica, followed, load)
         except DamagedKeptBlock as damage:
@@ -221,13 +229,13 @@ class TopicWork:
             return True
         return self._usual_wants.try_acquire(trio.current_time(), len(load.ids))
 
-    def _find_keeps(self, load: Load) -> frozenset[BranchMark] | None:
-        """Return the branches whose bodies the peer keeps; None: of all, or it has asked for one of this batch."""
+    def _find_keeps(self, load: Load) -> KeptPart:
+        """Return what the peer keeps: all bodies where it has asked for one of this batch."""
         progress = self._session.progress_of(load.topic)
         if progress is None or not isinstance(load, LoadBatch):
-            return None
+            return KEEPS_ALL
         is_asked = any(num in progress.outbox.whole for num in load.nums)
-        return None if is_asked else progress.keeps
+        return KEEPS_ALL if is_asked else progress.keeps
 
     async def _load_summaries(self, topics: Sequence[TopicKey]) -> None:
         followed = [self._find(topic) for topic in topics]
@@ -292,11 +300,15 @@ class TopicWork:
             del self._reconcilers[work.topic]
         self._conversation.happen(step)
 
-    async def _ingest_batch(self, output: IngestBatch, previous: Previous, done: trio.Event) -> None:
+    async def _ingest_batch(
+        self, output: IngestBatch, previous: Previous, done: trio.Event, is_answer: bool
+    ) -> None:
         with self._hub.byte_budget.holding(output.items):
-            await self._accept_batch(output, previous, done)
+            await self._accept_batch(output, previous, done, is_answer)
 
-    async def _accept_batch(self, output: IngestBatch, previous: Previous, done: trio.Event) -> None:
+    async def _accept_batch(
+        self, output: IngestBatch, previous: Previous, done: trio.Event, is_answer: bool
+    ) -> None:
         """Open now, accept in turn: causes that stand in an earlier batch of the topic are there first."""
         followed = self._find(output.topic)
         if followed is None:
@@ -307,6 +319,8 @@ class TopicWork:
         if isinstance(followed, Topic):
             ingested = await self._hub.intake.ingest(followed, output.items, previous, conversation, bill)
             useful = ingested.count_useful()
+            if is_answer:
+                useful += self._hub.proofs.note(conversation, ingested.shown)
             known = self._pop_expected(output.topic, ingested.already)
             for topic, ids in ingested.wanted.items():
                 if topic != output.topic:

@@ -99,7 +99,8 @@ def body_fields(replica: Replica, branch: Branch, body: Body | UnknownBody, time
     match body:
         case ErasedBody():
             absent: BodyFields = {"time": timestamp_ms // 1000, "text": None, "erased": True}
-            return absent if branch.is_kept else {**absent, "not_kept": True}
+            keeps_all = branch.is_kept and not replica.repos[branch.repo_num].kept_days
+            return absent if keeps_all else {**absent, "not_kept": True}
         case UnreadableBody():
             return {"time": timestamp_ms // 1000, "text": None, "unreadable": True}
         case Post():

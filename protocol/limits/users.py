@@ -26,6 +26,8 @@ WRITE_GROUP_SIZE_MAX: Final = 4 * MIB
 """Encoded bytes of a transaction after which none does."""
 KEPT_BRANCHES_MAX: Final = 256
 """Branches of a repo that a user names as those to keep, and marks in one `keeps1`: 2 KiB."""
+KEPT_DAYS_MAX: Final = 36_500
+"""Days up to which posts may be kept: a hundred years, so that no sum of times leaves its range."""
 POSTS_COUNT_MAX: Final = 10_000
 """Posts of one request: some seconds of writing, between which others write."""
 MENTIONS_MAX: Final = 64

@@ -60,7 +60,7 @@ from protocol.limits.peers import (
     WANT_COUNT_MAX,
     WINDOW_COUNT_MAX,
 )
-from protocol.limits.users import KEPT_BRANCHES_MAX
+from protocol.limits.users import KEPT_BRANCHES_MAX, KEPT_DAYS_MAX
 
 
 class MessageForm(Wire, frozen=True, forbid_unknown_fields=False):
@@ -168,11 +168,15 @@ class FoundBodies(MessageForm, frozen=True, tag="found-bodies1"):
 
 
 class Keeps(MessageForm, frozen=True, tag="keeps1"):
-    """The sender keeps bodies of all branches, or of those with these marks alone. The last one of a topic counts."""
+    """The sender keeps bodies of all branches, or of those with these marks alone. The last one of a topic counts.
+
+    Of posts only those of the last `days`; 0: of any age.
+    """
 
     topic: BlindTopic
     is_all: bool
     marks: Annotated[tuple[BranchMark, ...], Meta(max_length=KEPT_BRANCHES_MAX)]
+    days: Annotated[int, Meta(ge=0, le=KEPT_DAYS_MAX)]
 
 
 class WantWindow(MessageForm, frozen=True, tag="want-window1"):

@@ -161,6 +161,29 @@ class Questions(Generic[QuestionT]):
         return ServingAction.LOOK_UP in step.outputs
 
 
+@dataclass(frozen=True, slots=True)
+class KeptPart:
+    """Bodies that a peer keeps: of branches with these marks (None: of all), of posts those of the last `days` (0: any)."""
+
+    marks: frozenset[BranchMark] | None = None
+    days: int = 0
+
+    @property
+    def is_all(self) -> bool:
+        """True if all are kept."""
+        return self.marks is None and not self.days
+
+    def meet(self, other: "KeptPart") -> "KeptPart":
+        """Return what is part of both."""
+        marks = self.marks if other.marks is None else other.marks
+        if self.marks is not None and other.marks is not None:
+            marks = self.marks & other.marks
+        return KeptPart(marks, min(self.days or other.days, other.days or self.days))
+
+
+KEEPS_ALL: Final = KeptPart()
+
+
 @dataclass(slots=True)
 class TopicProgress:
     """Progress of one topic on one session; read by status."""
@@ -191,19 +214,15 @@ class TopicProgress:
     )
 
     has_left_out: bool = False  # since the last round: commits of the peer's that may be taken later
-    keeps: frozenset[BranchMark] | None = None  # branches whose bodies the peer keeps; None: of all
+    keeps: KeptPart = KEEPS_ALL  # bodies that the peer keeps
     # Those of which it also has what came before: kept ever since it joined, or when it said the same again.
-    has_kept: frozenset[BranchMark] | None = None
+    has_kept: KeptPart = KEEPS_ALL
 
     def note_keeps(self, message: Keeps) -> list[Output]:
         """Note whose bodies the peer keeps."""
-        before, self.keeps = self.keeps, None if message.is_all else frozenset(message.marks)
-        if self.keeps == before:
-            self.has_kept = self.keeps
-        elif self.has_kept is None or self.keeps is None:
-            self.has_kept = self.has_kept if self.keeps is None else self.keeps
-        else:
-            self.has_kept &= self.keeps
+        before = self.keeps
+        self.keeps = KeptPart(None if message.is_all else frozenset(message.marks), message.days)
+        self.has_kept = self.keeps if self.keeps == before else self.has_kept.meet(self.keeps)
         return []
 
     @property

@@ -239,7 +239,7 @@ class Transfer:
         self._wanting.answer(question)
         self.queue(progress, progress.outbox.want(event.nums))
         of_bodies = isinstance(question, WantBodies)
-        if of_bodies and progress.keeps is not None:
+        if of_bodies and not progress.keeps.is_all:
             for num in event.nums:
                 progress.outbox.whole.add(num)
         said: list[Output] = [Send(FoundBodies(progress.blind, len(event.nums)))] if of_bodies else []

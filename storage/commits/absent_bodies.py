@@ -9,9 +9,10 @@ they do not come back: only what is missing is taken when it comes.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, select, update
 
 from protocol.formats.block import Block
+from protocol.formats.declared_kind import POST_KINDS
 from protocol.formats.publication import Publication
 from protocol.ids import CommitId, ObjectId
 from storage.commits.blocks import put_commit_blocks
@@ -81,8 +82,18 @@ def measure_bodies(connection: Connection, rows: Sequence[TimelineRow]) -> int:
     )
 
 
-def erase_bodies(connection: Connection, branch_num: int, erased: Sequence[Erasure], now_ms: int) -> None:
-    """Erase bodies of commits of a branch; garbage collection deletes the blocks. Costs O(change)."""
+def erase_bodies(
+    connection: Connection,
+    branch_num: int,
+    erased: Sequence[Erasure],
+    now_ms: int,
+    *,
+    is_spared: bool = False,
+) -> None:
+    """Erase bodies of commits of a branch; garbage collection deletes the blocks. Costs O(change).
+
+    `is_spared`: they come again when they are opened (`await_opened`).
+    """
     for one in erased:
         own = pack_nums(unpack_nums(one.block_nums)[:1])
         connection.execute(update(commits).where(commits.c.num == one.num).values(block_nums=own))
@@ -93,6 +104,7 @@ def erase_bodies(connection: Connection, branch_num: int, erased: Sequence[Erasu
             "topic_num": one.topic_num,
             "body_id": one.body_id,
             "erased_at": now_ms,
+            "is_spared": is_spared,
         }
         for one in erased
     ]
@@ -111,28 +123,39 @@ def await_missing_bodies(
     now_ms: int,
     *,
     is_kept: bool = True,
+    posts_from: int = 0,
 ) -> bool:
     """Note the bodies of those of some commits that came without; return True if any is awaited now.
 
-    `came` are commits' numbers, those of their topics, and publications. Of a branch that is not kept they are awaited once
-    they are opened (`await_opened`).
+    `came` are commits' numbers, those of their topics, and publications. Of a branch that is not kept, and of posts from
+    before a time (unix ms), they are awaited once they are opened (`await_opened`).
     """
+    absent = [(num, topic_num, one.body_id) for num, topic_num, one in came if one.body_id is not None]
+    old = _find_old_posts(connection, [num for num, _, _ in absent], posts_from) if is_kept else set()
     rows = [
         {
             "commit_num": num,
             "branch_num": branch_num,
             "topic_num": topic_num,
-            "body_id": publication.body_id,
+            "body_id": body_id,
             "erased_at": now_ms,
-            "is_missing": is_kept,
-            "is_spared": not is_kept,
+            "is_missing": is_kept and num not in old,
+            "is_spared": not is_kept or num in old,
         }
-        for num, topic_num, publication in came
-        if publication.body_id is not None
+        for num, topic_num, body_id in absent
     ]
     if rows:
         connection.execute(insert(erasures), rows)
-    return is_kept and bool(rows)
+    return is_kept and len(rows) > len(old)
+
+
+def _find_old_posts(connection: Connection, nums: Sequence[int], before: int) -> set[int]:
+    """Find the posts among these commits that are from before a time (unix ms). Costs O(nums); O(1) for time 0."""
+    query = select(commits.c.num).where(commits.c.body_kind.in_(POST_KINDS), commits.c.display_time < before)
+    parts = chunks(nums) if before else ()
+    return {
+        num for part in parts for num in connection.execute(query.where(commits.c.num.in_(part))).scalars()
+    }
 
 
 def await_opened(connection: Connection, ids: Collection[CommitId]) -> dict[int, int]:
@@ -169,14 +192,68 @@ def load_spared(
     return list(connection.execute(query).scalars())
 
 
-def await_branch(connection: Connection, branch_num: int, *, is_kept: bool) -> None:
-    """Await all bodies of a branch from now on that never were here, or spare them. Costs O(those).
+def await_branch(connection: Connection, branch_num: int, posts_from: int | None) -> None:
+    """Await the absent bodies of a branch from now on, of posts those from a time (unix ms) on, or (None) spare them all.
 
-    What was erased here does not come back.
+    Costs O(those). What was erased here for everybody does not come back.
     """
-    others = erasures.c.is_spared if is_kept else erasures.c.is_missing
-    of_branch = update(erasures).where(erasures.c.branch_num == branch_num, others)
-    connection.execute(of_branch.values(is_missing=is_kept, is_spared=not is_kept))
+    of_branch = (erasures.c.branch_num == branch_num) & (erasures.c.is_missing | erasures.c.is_spared)
+    is_kept = posts_from is not None
+    connection.execute(update(erasures).where(of_branch).values(is_missing=is_kept, is_spared=not is_kept))
+    if posts_from:
+        old = select(commits.c.num).where(
+            commits.c.num == erasures.c.commit_num,
+            commits.c.body_kind.in_(POST_KINDS),
+            commits.c.display_time < posts_from,
+        )
+        spared = update(erasures).where(of_branch, old.exists())
+        connection.execute(spared.values(is_missing=False, is_spared=True))
+
+
+class OldPosts(NamedTuple):
+    """Posts of others in a branch, whose bodies may be given up: of all but one author, from before a time (unix ms)."""
+
+    branch_num: int
+    but_author_num: int | None
+    before: int
+
+
+def load_old_posts(
+    connection: Connection,
+    old: OldPosts,
+    after: int,
+    limit: int,
+    ids: Collection[CommitId] | None = None,
+) -> list[TimelineRow]:
+    """Load the first of old posts after a number whose bodies are here, by number; of these ids alone, where some are given.
+
+    Without void ones. Costs O(commits of the branch that are passed over).
+    """
+    is_here = func.length(commits.c.block_nums) > BLOCK_NUM_SIZE
+    query = ROWS.where(_is_old(old), ~commits.c.is_void, is_here, commits.c.num > after)
+    if ids is not None:
+        query = query.where(commits.c.id_key.in_([id_key(raw) for raw in ids]), commits.c.commit_id.in_(ids))
+    cipher = cipher_of(connection)
+    rows = connection.execute(query.order_by(commits.c.num).limit(limit))
+    return [timeline_row(cipher, row) for row in rows]
+
+
+def count_old_posts(connection: Connection, old: OldPosts) -> tuple[int, int]:
+    """Count old posts of a branch: whose bodies are here, and whose are spared. Costs O(commits of the branch)."""
+    is_here = func.length(commits.c.block_nums) > BLOCK_NUM_SIZE
+    here = select(func.count()).select_from(commits).where(_is_old(old), ~commits.c.is_void, is_here)
+    spared = select(func.count()).select_from(commits.join(erasures, erasures.c.commit_num == commits.c.num))
+    away = spared.where(_is_old(old), erasures.c.is_spared)
+    return int(connection.execute(here).scalar_one()), int(connection.execute(away).scalar_one())
+
+
+def _is_old(old: OldPosts) -> ColumnElement[bool]:
+    found = (
+        (commits.c.branch_num == old.branch_num)
+        & (commits.c.display_time < old.before)
+        & commits.c.body_kind.in_(POST_KINDS)
+    )
+    return found if old.but_author_num is None else found & (commits.c.author_num != old.but_author_num)
 
 
 def is_any_body_missing(connection: Connection) -> bool:

@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, bindparam, func, select
 
+from protocol.formats.declared_kind import POST_KINDS
 from protocol.ids import TopicKey, UserId
 from storage.engine.bulk import select_in
 from storage.engine.id_keys import chunks
@@ -51,16 +52,27 @@ def load_latest(connection: Connection, repo_nums: Sequence[int], author_num: in
     ]
 
 
+class OwnCommit(NamedTuple):
+    """A commit of an author: its number and topic, and the display time (unix ms) of a post; None: it is no post."""
+
+    num: int
+    topic: TopicKey
+    posted_at: int | None
+
+
 def load_since(
     connection: Connection, branch_num: int, author_num: int, upto: int, count_max: int
-) -> list[tuple[int, TopicKey]]:
-    """List an author's commits in a branch that came after one: number and topic, `count_max` of the latest at most."""
+) -> list[OwnCommit]:
+    """List an author's commits in a branch that came after one, `count_max` of the latest at most."""
     latest = (
-        select(commits.c.num, topics.c.topic)
+        select(commits.c.num, topics.c.topic, commits.c.display_time, commits.c.body_kind)
         .join(topics, topics.c.num == commits.c.topic_num)
         .where(commits.c.branch_num == branch_num, commits.c.author_num == author_num)
         .order_by(commits.c.feed_sequence.desc())
         .limit(count_max)
         .subquery()
     )
-    return [(num, topic) for num, topic in connection.execute(select(latest).where(latest.c.num > upto))]
+    return [
+        OwnCommit(num, topic, display_time if kind in POST_KINDS else None)
+        for num, topic, display_time, kind in connection.execute(select(latest).where(latest.c.num > upto))
+    ]

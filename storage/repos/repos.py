@@ -7,7 +7,7 @@ commit.
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import BindParameter, Connection, Row, Select, bindparam, insert, select, update
 
@@ -60,6 +60,7 @@ _BRANCH_COLUMNS = (
     "changes_from",
     "is_kept",
 )
+DAY_MS: Final = 24 * 60 * 60 * 1000
 _KEEPS_ALL = select(repos.c.keeps_all).where(repos.c.num == bindparam("repo"))
 
 
@@ -76,6 +77,7 @@ class Repo:
     is_behind: bool  # members have gone on to an epoch whose secrets are not here
     invitation: bytes | None = field(repr=False)
     keeps_all: bool = True  # a branch that is added is kept
+    kept_days: int = 0  # of posts those of so many days are kept; 0: of any age
 
     @property
     def has_members(self) -> bool:
@@ -261,10 +263,19 @@ def set_writing_epoch(connection: Connection, repo_num: int, epoch_num: int, *, 
     )
 
 
-def keep_branches(connection: Connection, repo_num: int, kept: Collection[int] | None) -> None:
-    """Keep the bodies of these branches of a repo alone, or of all, also of those to come. Costs O(its branches)."""
+def posts_from(days: int, now_ms: int) -> int:
+    """Return the time (unix ms) from which on posts are kept, where those of some days are; 0: of any age."""
+    return max(1, now_ms - days * DAY_MS) if days else 0
+
+
+def keep_branches(connection: Connection, repo_num: int, kept: Collection[int] | None, days: int) -> None:
+    """Keep the bodies of these branches of a repo alone, or of all, also of those to come; posts for some days (0: all).
+
+    Costs O(its branches).
+    """
     row_changes(connection).repos.add(repo_num)
-    connection.execute(update(repos).where(repos.c.num == repo_num).values(keeps_all=kept is None))
+    said = {"keeps_all": kept is None, "kept_days": days}
+    connection.execute(update(repos).where(repos.c.num == repo_num).values(said))
     of_repo = branches.c.repo_num == repo_num
     connection.execute(update(branches).where(of_repo).values(is_kept=kept is None))
     for part in chunks(sorted(kept or ())):

@@ -48,6 +48,8 @@ repos = Table(
     Column("invitation", Bytes()),  # the encoded link, until the join is accepted; sealed
     # Whether a branch that is added is kept, with its bodies.
     Column("keeps_all", Boolean, nullable=False, server_default=true()),
+    # Days of which posts are kept with their bodies; 0: of any age.
+    Column("kept_days", Integer, nullable=False, server_default="0"),
 )
 
 epochs = Table(
@@ -258,7 +260,7 @@ erasures = Table(
     Column(
         "is_missing", Boolean, nullable=False, server_default=false()
     ),  # never was here: taken if it comes
-    # Never was here either, and is not awaited: the branch is not kept. What was erased here is neither, and stays away.
+    # Not awaited, for the branch is not kept, or no post of that age. What was erased for all is neither, and stays away.
     Column("is_spared", Boolean, nullable=False, server_default=false()),
     Index("erasures_branch", "branch_num"),
     Index("erasures_missing", "is_missing", "topic_num", "commit_num"),

@@ -7,6 +7,7 @@ peers: in the row it would cost a transaction for each batch that is sent.
 
 import threading
 from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from protocol.crypto import hashing, signing
 from protocol.crypto.keys import BlockKey, ReadKey
 from protocol.formats.block import decode_block
 from protocol.formats.commit import open_unchecked
-from protocol.formats.declared_kind import declared_kind
+from protocol.formats.declared_kind import POST_KINDS, declared_kind
 from protocol.formats.publication import (
     HiddenKey,
     encode_bare,
@@ -45,11 +46,33 @@ NEEDED: Final = (
 """Columns that `name_publications` takes behind a commit's number."""
 _PUBLISHED: Final = (
     select(
-        commits.c.num, *NEEDED, commits.c.signature, commits.c.is_proven, commits.c.size, commits.c.branch_num
+        commits.c.num,
+        *NEEDED,
+        commits.c.signature,
+        commits.c.is_proven,
+        commits.c.size,
+        commits.c.branch_num,
+        commits.c.body_kind,
+        commits.c.display_time,
     )
     .where(commits.c.num.in_(bindparam("keys", expanding=True)))
     .order_by(commits.c.num)
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Unwanted:
+    """Commits whose erasable bodies are not sent: of branches with these numbers, and posts from before a time (unix ms)."""
+
+    branches: Container[int] = ()
+    posts_before: int = 0
+
+    def has(self, branch_num: int, kind: str, display_time: int) -> bool:
+        """Return True if the body of such a commit is not sent, where no verdict rests on it."""
+        return branch_num in self.branches or (display_time < self.posts_before and kind in POST_KINDS)
+
+
+WANTS_ALL: Final = Unwanted()
 
 
 SIGNATURES_MAX: Final = 16_384
@@ -107,12 +130,12 @@ def load_publications(
     nums: Sequence[int],
     size_target: int,
     signatures: MadeSignatures | None = None,
-    bare_of: Container[int] = (),
+    unwanted: Unwanted = WANTS_ALL,
 ) -> list[bytes]:
     """Load publications of these commits on a topic, in order, until `size_target` bytes are passed.
 
-    Costs O(size_target). Returns at least one, if any can be made. A commit whose body was erased gives a bare
-    publication. So does one in a branch with a number in `bare_of`, if no verdict depends on its body.
+    Costs O(size_target). Returns at least one, if any can be made. A commit whose body was erased or is
+    `unwanted` gives a bare publication.
 
     A node that can sign on the topic also sends commits that came by another topic, and keeps its signatures in
     `signatures`. Without the topic's key these are left out: other nodes have them. Numbers are all negative (unread
@@ -130,7 +153,7 @@ def load_publications(
             if num not in found or (rows and size >= size_target):
                 continue
             _, commit_id, masked, topic_num, epoch_num, block_nums, *rest = found[num]
-            signature, is_proven, block_size, branch_num = rest
+            signature, is_proven, block_size, *facts = rest
             read_key = read_key_on(topic, commit_id, epoch_num)
             is_signed = bool(is_proven) and topic_num == topic.num
             if read_key is None or not (is_signed or seed is not None):
@@ -141,7 +164,7 @@ def load_publications(
                 kept = None if signatures is None else signatures.find(commit_id, hidden)
                 signature = kept or Signature(b"")
             rows.append((num, commit_id, hidden, signature, unpack_nums(block_nums)))
-            if branch_num in bare_of:
+            if unwanted.has(*facts):
                 bare_keys[num] = key
             size += block_size + 200
         if rows and size >= size_target:

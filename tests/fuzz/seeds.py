@@ -273,7 +273,7 @@ def _sessions() -> Seeds:
             session.IN_MAIN | session.WINDOW,
             Window(main, session.MARK, (b"one",), is_last=True),
             WantWindow(main, _ID[:8], 9, is_upwards=True, count=2),
-            Keeps(main, is_all=False, marks=(_ID[:8],)),
+            Keeps(main, is_all=False, marks=(_ID[:8],), days=90),
         ],
         "says-who-is-here": [Features(("presence",)), *both, PresenceSaid(main, b"a box"), 0],
         "introduces": [

@@ -50,7 +50,7 @@ class Node:
     def open(self, now: int | None = None) -> None:
         """Open the store, at first or after it was closed; `now` sets the clock, in unix milliseconds."""
         if now is not None:
-            self._clock = count(now)
+            self.set_clock(now)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.replica = Replica(self.folder, STORE_KEY)
         self.hub = Hub(self.replica, inline(), lambda: next(self._clock))
@@ -60,6 +60,10 @@ class Node:
     def now(self) -> int:
         """What its clock shows, in unix milliseconds; it shows the next one then."""
         return next(self._clock)
+
+    def set_clock(self, now: int) -> None:
+        """Set the clock, in unix milliseconds."""
+        self._clock = count(now)
 
     def create_repo(
         self, name: str = "repo", others: Sequence[UserId] = (), council: int | None = None

@@ -419,7 +419,7 @@ def messages() -> list[JsonObject]:
         PresenceSaid(topic, b"a box"),
         WantWindow(topic, BranchMark(EPOCH[:8]), 1_000, is_upwards=False, count=200),
         Window(topic, BranchMark(EPOCH[:8]), (b"one", b"two"), is_last=False),
-        Keeps(topic, is_all=False, marks=(BranchMark(EPOCH[:8]),)),
+        Keeps(topic, is_all=False, marks=(BranchMark(EPOCH[:8]),), days=90),
         Refused(topic, "topic_full"),
         Blocks(topic, (b"", b"a block")),
         KeepAlive(),

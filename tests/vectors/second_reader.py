@@ -184,7 +184,7 @@ MESSAGES: dict[str, Shapes] = {
     "nodes1": {"topic": ID, "nodes": [ID]},
     "presence1": {"topic": ID, "box": bytes},
     "want-window1": {"topic": ID, "mark": 8, "rank": NUMBER, "upwards": bool, "count": NUMBER},
-    "keeps1": {"topic": ID, "all": bool, "marks": [8]},
+    "keeps1": {"topic": ID, "all": bool, "marks": [8], "days": range(36_501)},
     "window1": {"topic": ID, "mark": 8, "items": [bytes], "last": bool},
     "circuit-close1": {"circuit": NUMBER, "reason": str},
     "refused1": {"topic": ID, "reason": str},

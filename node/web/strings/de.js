@@ -133,9 +133,10 @@ export const text = {
   thisNode: "Dieser Computer",
   singleBranches: (count) => many(count, "angebotener oder einzelner Zweig", "angebotene oder einzelne Zweige"),
   noRepos: "Noch keine Repos.",
-  holds: ({ connected, has_all: hasAll, keeps, lacks, held_at: heldAt }, when) => {
+  holds: ({ connected, has_all: hasAll, keeps, keeps_days: days, lacks, held_at: heldAt }, when) => {
     if (hasAll) return "verbunden, hat alles";
     if (connected && keeps !== null && !lacks) return keeps ? `verbunden, behält nur Inhalte von ${many(keeps, "Zweig", "Zweigen")}` : "verbunden, hat nicht alle Inhalte";
+    if (connected && days !== null && !lacks) return `verbunden, behält Beiträge von ${many(days, "Tag", "Tagen")}`;
     if (connected) return lacks ? `verbunden, es fehlen dort ${many(lacks, "Änderung", "Änderungen")}` : "verbunden";
     return heldAt ? `hatte alles: ${when(heldAt)}` : "";
   },

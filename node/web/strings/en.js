@@ -130,9 +130,10 @@ export const text = {
   thisNode: "This computer",
   singleBranches: (count) => many(count, "offered or single branch", "offered or single branches"),
   noRepos: "No repos yet.",
-  holds: ({ connected, has_all: hasAll, keeps, lacks, held_at: heldAt }, when) => {
+  holds: ({ connected, has_all: hasAll, keeps, keeps_days: days, lacks, held_at: heldAt }, when) => {
     if (hasAll) return "connected, has everything";
     if (connected && keeps !== null && !lacks) return keeps ? `connected, keeps contents of ${many(keeps, "branch", "branches")} alone` : "connected, has not all contents";
+    if (connected && days !== null && !lacks) return `connected, keeps posts of ${many(days, "day")}`;
     if (connected) return lacks ? `connected, lacks ${many(lacks, "change")}` : "connected";
     return heldAt ? `had everything ${when(heldAt)}` : "";
   },

@@ -49,8 +49,12 @@ JOIN_REPO: Final[Operation[RepoView]] = Operation(
 FOLLOW_REPO: Final[Operation[RepoView]] = Operation("POST", "/follow", "repos.RepoView")
 FORK_REPO: Final[Operation[RepoFork]] = Operation("POST", "/repos/{repo}/forks", "repos.RepoFork")
 LIST_HOLDERS: Final[Operation[HolderList]] = Operation("GET", "/repos/{repo}/holders", "repos.HolderList")
-SHOW_KEEPING: Final[Operation[RepoKeeping]] = Operation("GET", "/repos/{repo}/keeping", "repos.RepoKeeping")
-SET_KEEPING: Final[Operation[RepoKeeping]] = Operation("PUT", "/repos/{repo}/keeping", "repos.RepoKeeping")
+SHOW_KEEPING: Final[Operation[RepoKeeping]] = Operation(
+    "GET", "/repos/{repo}/keeping", "repos.RepoKeeping", defaults={"last_days": None}
+)
+SET_KEEPING: Final[Operation[RepoKeeping]] = Operation(
+    "PUT", "/repos/{repo}/keeping", "repos.RepoKeeping", defaults={"last_days": None}
+)
 FORGET_REPO: Final[Operation[Empty]] = Operation(
     "DELETE", "/repos/{repo}", "values.Empty", defaults={"accept_loss": False}, in_query=True
 )
@@ -192,13 +196,15 @@ class PeopleCalls(SyncCaller):
         """List who has what of a repo: peers that follow it now, and those that were seen to hold all of it."""
         return self._call(LIST_HOLDERS, {"repo": repo})
 
-    def show_keeping(self, repo: str) -> RepoKeeping:
-        """Show of which branches of a repo this node keeps the contents."""
-        return self._call(SHOW_KEEPING, {"repo": repo})
+    def show_keeping(self, repo: str, *, last_days: int | None = None) -> RepoKeeping:
+        """Show which contents of a repo this node keeps."""
+        return self._call(SHOW_KEEPING, {"repo": repo, "last_days": last_days})
 
-    def set_keeping(self, repo: str, branches: Sequence[str] | None) -> RepoKeeping:
-        """Keep contents of some branches of a repo alone on this node, or of all. What is here stays."""
-        return self._call(SET_KEEPING, {"repo": repo, "branches": branches})
+    def set_keeping(
+        self, repo: str, branches: Sequence[str] | None, *, last_days: int | None = None
+    ) -> RepoKeeping:
+        """Keep contents of some branches of a repo alone on this node, and of posts of some days, or all."""
+        return self._call(SET_KEEPING, {"repo": repo, "branches": branches, "last_days": last_days})
 
     def forget_repo(self, repo: str, *, accept_loss: bool = False) -> Empty:
         """Delete a repo from this node, with all its commits."""

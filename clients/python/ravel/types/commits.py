@@ -53,7 +53,9 @@ class BodyFields(TypedDict):
     files: NotRequired[Annotated[list[str], means("Names of the files that it adds.")]]
     erased: NotRequired[Annotated[bool, means("True: the body is not on this node.")]]
     not_kept: NotRequired[
-        Annotated[bool, means("True: for its branch is not kept here. Who reads its timeline has it come.")]
+        Annotated[
+            bool, means("True: its branch or its age is not kept here. Who reads its timeline has it come.")
+        ]
     ]
     unreadable: NotRequired[Annotated[bool, means("True: the body is not what the commit states.")]]
     damaged: NotRequired[Annotated[bool, means("True: its blocks are damaged on this node.")]]

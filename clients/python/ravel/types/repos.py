@@ -22,8 +22,8 @@ class StandingPart(TypedDict):
             "alone", "ask_accepted", "ask_closed", "ask_expired", "ask_failed", "ask_refused", "ask_sending", "ask_waiting",
             "behind", "behind_quiet", "causes_missing", "comparing", "damaged", "epoch_due", "excluded", "false_checkpoint",
             "false_voucher", "follows_parts", "former", "guests", "held", "in_sync", "join_refused", "joining",
-            "keeps_parts", "link_ended", "membership_damaged", "not_kept", "not_shared", "own_forks", "reading",
-            "reading_branches", "refused", "requests",
+            "keeps_parts", "keeps_recent", "link_ended", "membership_damaged", "not_kept", "not_shared",
+            "older_not_kept", "own_forks", "reading", "reading_branches", "refused", "requests",
             "secrets_missing", "sending", "stalled", "syncing", "topics_waiting", "uncertain", "unfetched_files",
             "unheld", "unheld_unknown", "unread", "vouched", "waiting",
             description="The page and the command line have a sentence for each.",
@@ -160,6 +160,9 @@ class RepoHolder(NamedPeer):
             "or is not connected."
         ),
     ]
+    keeps_days: Annotated[
+        int | None, means("Days of which it keeps posts. Null: of any age, or it is not connected.")
+    ]
     lacks: Annotated[
         int | None,
         means(
@@ -173,7 +176,7 @@ class RepoHolder(NamedPeer):
 
 
 class RepoKeeping(TypedDict):
-    """Branches of a repo whose contents this node keeps. Headers of all commits are always kept."""
+    """Contents of a repo that this node keeps. Headers of all commits are always kept."""
 
     repo: Id
     branches: Annotated[
@@ -182,6 +185,21 @@ class RepoKeeping(TypedDict):
     ]
     not_kept: Annotated[int, means("Branches whose contents are not kept.", ge=0)]
     absent: Annotated[int, means("Commits of these branches whose contents are not here.", ge=0)]
+    last_days: Annotated[
+        int | None,
+        means("Days of which posts are kept; older ones come when they are opened. Null: of any age."),
+    ]
+    older_here: Annotated[
+        int,
+        means("Older posts of others whose contents are here. They go once a keeper has shown them.", ge=0),
+    ]
+    older_absent: Annotated[
+        int, means("Older posts whose contents are not here, and come when they are opened.", ge=0)
+    ]
+    keepers: Annotated[
+        int,
+        means("Connected computers of members that keep posts of any age, and are asked to show them.", ge=0),
+    ]
 
 
 class HolderList(TypedDict):

@@ -11,8 +11,8 @@ _CODES: Final[frozenset[str]] = frozenset(
     get_type_hints(StandingPart, include_extras=True)["code"].__metadata__[0].extra_json_schema["enum"]
 )
 _GO_ON: Final = {
-    *("in_sync", "alone", "held", "not_shared", "follows_parts", "keeps_parts", "former"),
-    *("reading", "reading_branches", "not_kept"),
+    *("in_sync", "alone", "held", "not_shared", "follows_parts", "keeps_parts", "keeps_recent", "former"),
+    *("reading", "reading_branches", "not_kept", "older_not_kept"),
     *("comparing", "behind", "sending", "syncing", "topics_waiting"),
     *("joining", "ask_sending", "ask_waiting", "ask_accepted", "requests", "guests"),
 }

@@ -23,7 +23,7 @@ from node.timelines.views import timeline_items
 from protocol.codec import DecodeError
 from protocol.formats.publication import is_bare
 from protocol.ids import BlindTopic, BlockId, BranchMark, ObjectId
-from protocol.limits.users import KEPT_BRANCHES_MAX
+from protocol.limits.users import KEPT_BRANCHES_MAX, KEPT_DAYS_MAX
 from protocol.session.messages import Keeps, Message, Publications, decode_message, encode_message
 from storage.commits.absent_bodies import Erasure, await_opened, erase_bodies, find_topics_missing_bodies
 from storage.commits.commits import load_timeline
@@ -110,7 +110,7 @@ async def test_of_a_branch_that_is_not_kept_headers_come_and_no_bodies(
         async with _fetching(carol), connected(carol, alice) as (_, theirs):
             sent = _watch(theirs, monkeypatch)
             await _level(alice, carol)
-            kept = [one.keeps for one in theirs.topics if one.is_joined]
+            kept = [one.keeps.marks for one in theirs.topics if one.is_joined]
             assert {len(one or ()) for one in kept} == {1}
             carol.write(carol.branch("design"), "carol's own")
             await until_equal(alice, carol, "design")
@@ -177,7 +177,7 @@ async def test_a_branch_that_is_kept_again_comes_whole(nodes: list[Node], autoju
             carol.hub.topics_changed()
             carol.hub.absences.ring()
             await _until_all_there(carol)
-            assert [one.keeps for one in theirs.topics if one.is_joined] == [None] * 2
+            assert [one.keeps.marks for one in theirs.topics if one.is_joined] == [None] * 2
             _keep(carol, "main")
             assert _texts(carol, "design") == DESIGN, "what is here stays"
 
@@ -246,7 +246,7 @@ async def test_who_is_still_fetching_is_counted_as_having_all_once_it_has(
             outlook = standings.outlook(alice.repo())
             assert [(link.is_level, link.has_all) for link in outlook.links] == [(True, False)]
             assert not outlook.level_since
-            assert [one.keeps for one in theirs.topics if one.is_joined] == [None] * 2
+            assert [one.keeps.is_all for one in theirs.topics if one.is_joined] == [True] * 2
             assert _texts(carol, "design")[-1] == "whole", "what is new comes with its body"
             async with _fetching(carol):
                 await trio.sleep(5)
@@ -288,11 +288,12 @@ def test_a_branch_to_come_is_kept_as_the_repo_says(tmp_path: Path) -> None:
         assert all(one.is_kept for one in alice.replica.branches.values())
 
 
-def test_more_marks_than_a_user_may_name_are_refused() -> None:
-    def said(count: int) -> bytes:
+def test_more_marks_or_days_than_a_user_may_name_are_refused() -> None:
+    def said(count: int, days: int) -> bytes:
         marks = tuple(BranchMark(number.to_bytes(8)) for number in range(count))
-        return encode_message(Keeps(BlindTopic(bytes(32)), is_all=False, marks=marks))
+        return encode_message(Keeps(BlindTopic(bytes(32)), is_all=False, marks=marks, days=days))
 
-    assert isinstance(decode_message(said(KEPT_BRANCHES_MAX)), Keeps)
-    with pytest.raises(DecodeError):
-        decode_message(said(KEPT_BRANCHES_MAX + 1))
+    assert isinstance(decode_message(said(KEPT_BRANCHES_MAX, KEPT_DAYS_MAX)), Keeps)
+    for count, days in ((KEPT_BRANCHES_MAX + 1, 0), (0, KEPT_DAYS_MAX + 1), (0, -1)):
+        with pytest.raises(DecodeError):
+            decode_message(said(count, days))

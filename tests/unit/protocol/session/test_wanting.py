@@ -272,7 +272,7 @@ def test_what_a_peer_asks_for_and_does_not_take_is_held_in_few_bytes() -> None:
 
     def measure(step: int) -> float:
         session, progress = _planned()
-        _hear(session, Keeps(BLIND_MAIN, is_all=False, marks=()))
+        _hear(session, Keeps(BLIND_MAIN, is_all=False, marks=(), days=0))
         count = 4096
         tracemalloc.start()
         try:

@@ -185,7 +185,7 @@ def _messages(topic: BlindTopic, number: int) -> list[Message]:
         PresenceSaid(topic, b"a box"),
         WantWindow(topic, BranchMark(b"8 bytes."), 7, is_upwards=False, count=3),
         Window(topic, BranchMark(b"8 bytes."), (b"one",), is_last=True),
-        Keeps(topic, is_all=False, marks=(BranchMark(b"8 bytes."),)),
+        Keeps(topic, is_all=False, marks=(BranchMark(b"8 bytes."),), days=90),
     ]
 
 

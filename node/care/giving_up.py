@@ -1,0 +1,165 @@
+"""Gives up the contents of old posts, of repos that keep those of some days, where a member's node shows that it has them.
+
+What it gives up comes again when it is opened. Documents, membership, and who wrote when stay whole. So does
+
+- what this user wrote, so that each author's node keeps the author's posts;
+- what a compaction releases: others may erase that for good.
+
+A body is given up for the sake of one peer. It has sent this body again, after it was asked for it by a node with this rule
+(`node.sync.body_proofs`). It has said that it keeps posts of any age in this branch, and nothing else since. Its user and
+this node's are members, as the transaction sees it that erases.
+
+No two nodes give up the same for each other's sake, and no more of them do so in a circle. Of the nodes that give up a
+body, look at the one to which it was shown last. The peer that showed it had no rule then. Had that peer given it up later,
+it would have asked for it under a rule that it told all its peers before; so it would have been shown the body later still.
+What is told, asked, shown and believed stands in the order of one connection each: no clock is read, and nothing is
+remembered.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+import trio
+from sqlalchemy import Connection
+
+from node.content.erasing import find_declared, find_released, make_erasures
+from node.runtime.backoff import store_backoff
+from node.sync.hub import Hub
+from node.sync.kept_parts import find_keepers
+from protocol.ids import CommitId, UserId
+from protocol.limits.formats import TIMESTAMP_MAX_MS
+from storage.commits.absent_bodies import OldPosts, erase_bodies, load_old_posts
+from storage.commits.commits import TimelineRow
+from storage.commits.own_commits import load_author_num
+from storage.engine.database import StorageError
+from storage.repos.epochs import Topic
+from storage.repos.repos import Branch, Repo, posts_from
+
+log = structlog.get_logger()
+
+LOOK_SECONDS: Final = 900.0
+"""Seconds between two looks: a look reads all posts that have grown old and are here."""
+ASKED_AT_ONCE: Final = 256
+"""Posts that a peer is asked to show together, and that are given up in one transaction: some 20 ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A repo as its rule was when a look began, and which one it was: what was shown under another is of no use."""
+
+    repo: Repo
+    count: int
+
+
+class PostAges:
+    """Looks for posts that have grown old."""
+
+    def __init__(self, hub: Hub, user: UserId) -> None:
+        self._hub = hub
+        self._user = user
+
+    async def run(self) -> None:
+        """Look until cancelled: now and then, and after each change of what is kept."""
+        backoff = store_backoff()
+        while True:
+            rules = self._hub.proofs.rules.count
+            try:
+                await self.look()
+            except StorageError as error:
+                log.error("storage failed", error=str(error))
+                await trio.sleep(backoff.fail())
+            else:
+                backoff.reset()
+            with trio.move_on_after(LOOK_SECONDS):
+                await self._hub.proofs.rules.wait(rules)
+
+    async def look(self) -> int:
+        """Give up what may go now; return how many posts. Raises StorageError.
+
+        Costs O(commits of the repos that have such a rule), and their old posts once over the line.
+        """
+        count, repos = self._hub.proofs.rules.count, list(self._hub.replica.repos.values())
+        for source in list(self._hub.sources):
+            source.tell_keeps()  # of these rules at least, before anything is asked for under them
+        given_up = 0
+        for repo in [one for one in repos if one.kept_days and one.has_members]:
+            for branch in self._hub.replica.branches_in(repo.num):
+                if not branch.facts.is_root_branch:
+                    given_up += await self._look_at(_Rule(repo, count), branch)
+        if given_up:
+            log.info("contents of old posts given up", count=given_up)
+        return given_up
+
+    async def _look_at(self, rule: _Rule, branch: Branch) -> int:
+        """Give up what may go of a branch. Nothing is read while nobody is there who could show it."""
+        given_up = after = 0
+        released: set[CommitId] | None = None
+        while self._is_in_force(rule) and self._has_keepers(rule.repo, branch):
+            if released is None:
+                released = await self._hub.run_blocking(self._find_released, branch)
+            rows = await self._hub.run_blocking(self._find, rule, branch, after)
+            if not rows:
+                break
+            after = rows[-1].num
+            asked = [row for row in rows if row.commit_id not in released]
+            for topic in self._hub.replica.tables.topics_in(rule.repo.num):
+                there = [row for row in asked if row.topic_num == topic.num]
+                given_up += await self._ask_for(rule, branch, topic, there)
+        return given_up
+
+    async def _ask_for(self, rule: _Rule, branch: Branch, topic: Topic, rows: Sequence[TimelineRow]) -> int:
+        """Ask one peer after the other for posts on a topic, and give up what each has shown."""
+        left = {row.commit_id for row in rows}
+        for source, user in find_keepers(self._hub, topic, branch.num):
+            if not left or not self._is_in_force(rule):
+                break
+            shown = await self._hub.proofs.ask(source, topic.topic, sorted(left))
+            # Asked anew: it may have said since that it keeps less, or have left.
+            if shown and (source, user) in find_keepers(self._hub, topic, branch.num):
+                left -= await self._hub.write(self._give_up, rule, branch, user, shown, self._hub.clock_ms())
+        if len(left) < len(rows):
+            self._hub.changes.ring()
+        return len(rows) - len(left)
+
+    def _is_in_force(self, rule: _Rule) -> bool:
+        current, began = self._hub.replica.repos.get(rule.repo.num), rule.repo
+        if current is None or self._hub.proofs.rules.count != rule.count:
+            return False
+        return current.repo_id == began.repo_id and current.kept_days == began.kept_days
+
+    def _has_keepers(self, repo: Repo, branch: Branch) -> bool:
+        topics = self._hub.replica.tables.topics_in(repo.num)
+        return any(find_keepers(self._hub, topic, branch.num) for topic in topics)
+
+    # --- in threads ---
+
+    def _find_released(self, branch: Branch) -> set[CommitId]:
+        with self._hub.replica.database.read() as connection:
+            return find_released(connection, branch, TIMESTAMP_MAX_MS)
+
+    def _find(self, rule: _Rule, branch: Branch, after: int) -> list[TimelineRow]:
+        with self._hub.replica.database.read() as connection:
+            old = self._name_old(connection, rule, branch, self._hub.clock_ms())
+            return load_old_posts(connection, old, after, ASKED_AT_ONCE)
+
+    def _name_old(self, connection: Connection, rule: _Rule, branch: Branch, now_ms: int) -> OldPosts:
+        own = load_author_num(connection, self._user)
+        return OldPosts(branch.num, own, posts_from(rule.repo.kept_days, now_ms))
+
+    def _give_up(
+        self, rule: _Rule, branch: Branch, keeper: UserId, shown: Collection[CommitId], now_ms: int
+    ) -> set[CommitId]:
+        """Give up those of some posts that may go, as the transaction sees it that erases them; return these."""
+        replica = self._hub.replica
+        with replica.database.write() as connection:
+            if not self._is_in_force(rule) or not {keeper, self._user} <= replica.members(rule.repo).keys():
+                return set()
+            old = self._name_old(connection, rule, branch, now_ms)
+            found = load_old_posts(connection, old, 0, ASKED_AT_ONCE, shown)
+            rows = find_declared(replica, connection, found)
+            erasures = list(make_erasures(replica, connection, rows))
+            erase_bodies(connection, branch.num, erasures, now_ms, is_spared=True)
+            nums = {one.num for one in erasures}
+        return {row.commit_id for row in rows if row.num in nums}

@@ -1,0 +1,65 @@
+"""Proofs that another node has bodies which this one is about to give up: they come from it again, whole.
+
+What a peer says of all that it has may be old, or be no more than it means to have. So it is asked for each body, and has
+shown it by what comes after its answer: that was read from its store after it was asked. While it is asked this node has a
+rule by which it keeps less, and has told all peers so; a proof is of no use once that rule has changed.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+import trio
+
+from node.runtime.counted_event import CountedEvent
+from node.sync.conversation import Conversation
+from protocol.ids import AnyId, CommitId, TopicKey
+from protocol.limits.peers import BODIES_LOOK_SECONDS, FETCH_TIMEOUT_SECONDS
+
+
+@dataclass(slots=True)
+class _Question:
+    """Commits that a peer is asked to show, and those that it has shown."""
+
+    source: Conversation
+    asked: frozenset[CommitId]
+    shown: set[CommitId] = field(default_factory=set)
+
+
+class BodyProofs:
+    """The question that is asked now: of one peer at a time. Lives in trio's thread, but for the count of `rules`."""
+
+    def __init__(self) -> None:
+        self.rules = CountedEvent()
+        """Of changes of what a node keeps, rung before each is stored, and after it."""
+        self._question: _Question | None = None
+
+    async def ask(self, source: Conversation, topic: TopicKey, ids: Sequence[CommitId]) -> set[CommitId]:
+        """Ask a connected peer for these commits whole; return those that came.
+
+        Waits FETCH_TIMEOUT_SECONDS at most for the next one. Costs the line as many bytes as the commits have.
+        """
+        assert self._question is None, "one is asked at a time"
+        question = self._question = _Question(source, frozenset(ids))
+        try:
+            if not source.want_bodies(topic, tuple(map(AnyId, ids))):
+                return set()
+            came, deadline = 0, trio.current_time() + FETCH_TIMEOUT_SECONDS
+            while trio.current_time() < deadline and not source.is_ending():
+                found = source.bodies_found(topic)
+                if len(question.shown) >= len(ids) or (found is not None and len(question.shown) >= found):
+                    break
+                await trio.sleep(BODIES_LOOK_SECONDS)
+                if len(question.shown) > came:
+                    came, deadline = len(question.shown), trio.current_time() + FETCH_TIMEOUT_SECONDS
+            return question.shown
+        finally:
+            self._question = None
+
+    def note(self, source: Conversation, came: Collection[CommitId]) -> int:
+        """Note commits that came whole from a peer after its last answer; return how many of these it was asked for."""
+        question = self._question
+        if question is None or question.source is not source:
+            return 0
+        new = question.asked.intersection(came) - question.shown
+        question.shown |= new
+        return len(new)
