@@ -30,6 +30,7 @@ from node.sync.hub import Hub
 from node.sync.kept_parts import find_keepers
 from protocol.ids import CommitId, UserId
 from protocol.limits.formats import TIMESTAMP_MAX_MS
+from protocol.limits.peers import BODIES_LOOK_SECONDS
 from storage.commits.absent_bodies import OldPosts, erase_bodies, load_old_posts
 from storage.commits.commits import TimelineRow
 from storage.commits.own_commits import load_author_num
@@ -41,6 +42,8 @@ log = structlog.get_logger()
 
 LOOK_SECONDS: Final = 900.0
 """Seconds between two looks: a look reads all posts that have grown old and are here."""
+WAKE_LOOKS_MAX: Final = 10
+"""Times, a second apart, that it is looked whether a peer has joined a topic. Then its posts are left for the next look."""
 ASKED_AT_ONCE: Final = 256
 """Posts that a peer is asked to show together, and that are given up in one transaction: some 20 ms."""
 
@@ -112,6 +115,8 @@ class PostAges:
     async def _ask_for(self, rule: _Rule, branch: Branch, topic: Topic, rows: Sequence[TimelineRow]) -> int:
         """Ask one peer after the other for posts on a topic, and give up what each has shown."""
         left = {row.commit_id for row in rows}
+        if left:
+            await self._wake(topic, branch)
         for source, user in find_keepers(self._hub, topic, branch.num):
             if not left or not self._is_in_force(rule):
                 break
@@ -122,6 +127,15 @@ class PostAges:
         if len(left) < len(rows):
             self._hub.changes.ring()
         return len(rows) - len(left)
+
+    async def _wake(self, topic: Topic, branch: Branch) -> None:
+        """Have peers join the topic of an ended epoch, which rests."""
+        for source in list(self._hub.sources):
+            source.wake(topic.topic)
+        for _ in range(WAKE_LOOKS_MAX):
+            if find_keepers(self._hub, topic, branch.num):
+                return
+            await trio.sleep(BODIES_LOOK_SECONDS)
 
     def _is_in_force(self, rule: _Rule) -> bool:
         current, began = self._hub.replica.repos.get(rule.repo.num), rule.repo

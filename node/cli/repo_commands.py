@@ -355,7 +355,7 @@ def _tell_older(shown: Mapping[str, Any]) -> str:
     return (
         f"Older posts of others here: {shown['older_here']:,}. Their contents leave this computer once a member's computer "
         f"that keeps posts of any age shows that it has them. Such computers connected now: {shown['keepers']:,}. "
-        "What you wrote stays."
+        "What you wrote here stays."
     )
 
 
@@ -401,7 +401,8 @@ def keep(
     a peer. What is here already stays, and what you write. Files come when they are opened, whatever is kept.
 
     Contents of posts older than --last leave this computer once a connected computer of a member, which keeps posts of any
-    age, has sent each again to show that it has it; `ravel gc` then frees their room. What you wrote stays, and documents.
+    age, has sent each again to show that it has it; `ravel gc` then frees their room. What you wrote here stays, and
+    documents.
 
     Other computers are told, and count this one for what it keeps alone.
     """

@@ -94,5 +94,5 @@ def test_people_are_told_whose_contents_are_here(capsys: pytest.CaptureFixture[s
     assert (
         "kept for 90 days. Older posts that come when you open them: 5. Older posts of others here: 2." in out
     )
-    assert "Such computers connected now: 1. What you wrote stays." in out
+    assert "Such computers connected now: 1. What you wrote here stays." in out
     assert out.endswith("Contents of posts are kept for 1 day.")

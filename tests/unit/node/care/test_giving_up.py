@@ -32,7 +32,7 @@ from storage.topics.difference import find_nums
 from storage.topics.topic_sets import TopicSet
 from tests.support.builders import STORE_KEY
 from tests.support.machine import fail_after
-from tests.support.nodes import Node, connected, open_nodes, share, until_equal
+from tests.support.nodes import Node, connected, open_nodes, renewing_of, share, together, until_equal
 
 pytestmark = pytest.mark.slow
 START_MS = 1_700_000_000_000
@@ -155,6 +155,19 @@ async def test_they_are_asked_for_a_part_at_a_time(
     async with online((carol, alice)):
         rule(carol, 90)
         assert await look(carol) == len(OLD)
+
+
+async def test_posts_of_ended_epochs_whose_topics_rest_go_too(nodes: list[Node]) -> None:
+    alice, carol, bob = nodes
+    await together(alice, carol, bob)
+    await renewing_of(alice).renew("")
+    alice.write(alice.branch(), "of the next epoch")
+    async with online((carol, alice)):
+        pass
+    async with online((carol, alice)):
+        rule(carol, 90)
+        assert await look(carol) == len(OLD)
+        assert await posts(carol) == [*GONE, *NEW, "of the next epoch"]
 
 
 async def test_what_this_user_wrote_stays(nodes: list[Node]) -> None:
