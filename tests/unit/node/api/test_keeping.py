@@ -96,3 +96,17 @@ def test_people_are_told_whose_contents_are_here(capsys: pytest.CaptureFixture[s
     )
     assert "Such computers connected now: 1. What you wrote here stays." in out
     assert out.endswith("Contents of posts are kept for 1 day.")
+
+
+async def test_posts_are_counted_for_an_age_before_it_is_kept_and_rules_before_and_after(
+    tmp_path: Path,
+) -> None:
+    """What a peer has shown under one rule is of no use under the next, from before that one is stored."""
+    async with served(tmp_path) as one:
+        one.node.create_repo()
+        counted = (await one.client.get(PATH, params={"last_days": 90})).json()
+        assert (counted["last_days"], counted["older_here"], counted["older_absent"]) == (None, 0, 0)
+        assert code_of(await one.client.get(PATH, params={"last_days": 0})) == "bad_request"
+        rules = one.node.hub.proofs.rules.count
+        await one.client.put(PATH, json={"branches": None, "last_days": 90})
+        assert one.node.hub.proofs.rules.count == rules + 2
