@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from node.content.erasing import DAY_MS
 from storage.engine.database import DATABASE_NAME
+from storage.repos.repos import DAY_MS
 from tests.e2e.cluster import JsonObject, Peer, digest, join, peers, run_ravel, until, until_equal
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
