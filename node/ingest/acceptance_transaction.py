@@ -582,7 +582,6 @@ class _Round:
     tables: Tables | None = None
     known: dict[tuple[EpochId, BranchId], PlacedFacts] = field(default_factory=dict)
     """By epoch and branch, as these tables have them: what the rules need to know."""
-
     facts: TopicFacts = field(init=False)
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from node.ingest.publication_parsing import Opened, OpenedBatch
 from node.ingest.replica import Replica
 from protocol.formats.block import Block
 from protocol.ids import CommitId
-from storage.commits.absent_bodies import fill_bodies, is_any_body_missing
+from storage.commits.absent_bodies import fill_bodies
 from storage.commits.damaged import find_damaged, restore_commit
 from storage.engine.database import Database
 from storage.repos.epochs import Topic
