@@ -32,6 +32,7 @@ from protocol.ids import CommitId, UserId
 from protocol.limits.formats import TIMESTAMP_MAX_MS
 from protocol.limits.peers import BODIES_LOOK_SECONDS
 from storage.commits.absent_bodies import OldPosts, erase_bodies, load_old_posts
+from storage.commits.blocks import DamagedBlock
 from storage.commits.commits import TimelineRow
 from storage.commits.own_commits import load_author_num
 from storage.engine.database import StorageError
@@ -99,25 +100,41 @@ class PostAges:
         """Give up what may go of a branch. Nothing is read while nobody is there who could show it."""
         given_up = after = 0
         released: set[CommitId] | None = None
+        members: Collection[UserId] = ()
         while self._is_in_force(rule) and self._has_keepers(rule.repo, branch):
             if released is None:
+                members = await self._hub.run_blocking(self._find_members, rule)
+                if self._user not in members:
+                    break
                 released = await self._hub.run_blocking(self._find_released, branch)
-            rows = await self._hub.run_blocking(self._find, rule, branch, after)
+            rows, declared = await self._hub.run_blocking(self._find, rule, branch, after)
             if not rows:
                 break
             after = rows[-1].num
-            asked = [row for row in rows if row.commit_id not in released]
+            asked = [row for row in declared if row.commit_id not in released]
             for topic in self._hub.replica.tables.topics_in(rule.repo.num):
                 there = [row for row in asked if row.topic_num == topic.num]
-                given_up += await self._ask_for(rule, branch, topic, there)
+                given_up += await self._ask_for(rule, branch, topic, there, members)
         return given_up
 
-    async def _ask_for(self, rule: _Rule, branch: Branch, topic: Topic, rows: Sequence[TimelineRow]) -> int:
-        """Ask one peer after the other for posts on a topic, and give up what each has shown."""
+    async def _ask_for(
+        self,
+        rule: _Rule,
+        branch: Branch,
+        topic: Topic,
+        rows: Sequence[TimelineRow],
+        members: Collection[UserId],
+    ) -> int:
+        """Ask one member's node after the other for posts on a topic, and give up what each has shown.
+
+        What is asked for can be given up once it is shown: else it would cross the line at each look.
+        """
         left = {row.commit_id for row in rows}
         if left:
             await self._wake(topic, branch)
         for source, user in find_keepers(self._hub, topic, branch.num):
+            if user not in members:
+                continue
             if not left or not self._is_in_force(rule):
                 break
             shown = await self._hub.proofs.ask(source, topic.topic, sorted(left))
@@ -153,10 +170,19 @@ class PostAges:
         with self._hub.replica.database.read() as connection:
             return find_released(connection, branch, TIMESTAMP_MAX_MS)
 
-    def _find(self, rule: _Rule, branch: Branch, after: int) -> list[TimelineRow]:
+    def _find_members(self, rule: _Rule) -> Collection[UserId]:
+        """Return the members; none where they cannot be told now: their statements are damaged, and asked of peers."""
+        try:
+            return self._hub.replica.members(rule.repo)
+        except DamagedBlock:
+            return ()
+
+    def _find(self, rule: _Rule, branch: Branch, after: int) -> tuple[list[TimelineRow], list[TimelineRow]]:
+        """Load the next old posts that are here, and return with them those of these that can be erased."""
         with self._hub.replica.database.read() as connection:
             old = self._name_old(connection, rule, branch, self._hub.clock_ms())
-            return load_old_posts(connection, old, after, ASKED_AT_ONCE)
+            rows = load_old_posts(connection, old, after, ASKED_AT_ONCE)
+            return rows, find_declared(self._hub.replica, connection, rows)
 
     def _name_old(self, connection: Connection, rule: _Rule, branch: Branch, now_ms: int) -> OldPosts:
         own = load_author_num(connection, self._user)

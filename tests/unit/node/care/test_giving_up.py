@@ -13,6 +13,7 @@ from node.api.value_documents import edit_set, show_set
 from node.care import giving_up
 from node.care.fsck import check_store
 from node.care.giving_up import PostAges
+from node.content import erasing
 from node.content.documents import Documents
 from node.content.erasing import find_erasable, make_erasures
 from node.ingest.replica import Replica
@@ -23,11 +24,13 @@ from node.sync.connection import Connection
 from node.sync.conversation import Conversation
 from node.sync.kept_parts import find_keepers, keep_contents
 from node.timelines.timelines import Timelines
+from protocol.formats.body import Permission
 from protocol.formats.content import Compaction
 from protocol.ids import CommitId, TopicKey, UserId
 from protocol.limits.users import KEPT_DAYS_MAX
 from storage.commits.absent_bodies import OldPosts, count_erased, erase_bodies, load_old_posts
-from storage.repos.repos import DAY_MS, posts_from
+from storage.commits.blocks import DamagedBlock
+from storage.repos.repos import DAY_MS, Repo, posts_from
 from storage.topics.difference import find_nums
 from storage.topics.topic_sets import TopicSet
 from tests.support.builders import STORE_KEY
@@ -322,20 +325,79 @@ async def test_what_was_shown_is_of_no_use_once_something_has_changed(
         assert await posts(carol) == [*OLD, *NEW]
 
 
+def _exclude(monkeypatch: pytest.MonkeyPatch, user: UserId) -> None:
+    members = Replica.members
+
+    def find(self: Replica, repo: Repo) -> dict[UserId, Permission]:
+        return {one: may for one, may in members(self, repo).items() if one != user}
+
+    monkeypatch.setattr(Replica, "members", find)
+
+
+def _count_asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Count the posts that peers are asked to show, by question."""
+    ask, counts = BodyProofs.ask, list[int]()
+
+    async def count(
+        self: BodyProofs, source: Conversation, topic: TopicKey, ids: list[CommitId]
+    ) -> set[CommitId]:
+        counts.append(len(ids))
+        return await ask(self, source, topic, ids)
+
+    monkeypatch.setattr(BodyProofs, "ask", count)
+    return counts
+
+
+def _stop_being_a_member(monkeypatch: pytest.MonkeyPatch, alice: Node, carol: Node) -> None:
+    _exclude(monkeypatch, carol.author.user)
+
+
+def _exclude_the_holder(monkeypatch: pytest.MonkeyPatch, alice: Node, carol: Node) -> None:
+    _exclude(monkeypatch, alice.author.user)
+
+
+def _damage_the_membership(monkeypatch: pytest.MonkeyPatch, alice: Node, carol: Node) -> None:
+    def find(self: Replica, repo: Repo) -> dict[UserId, Permission]:
+        raise DamagedBlock("of a root commit")
+
+    monkeypatch.setattr(Replica, "members", find)
+
+
+def _declare_no_kinds(monkeypatch: pytest.MonkeyPatch, alice: Node, carol: Node) -> None:
+    monkeypatch.setattr(erasing, "declared_kind", lambda *_, **__: None)
+
+
+@pytest.mark.parametrize(
+    "become", [_stop_being_a_member, _exclude_the_holder, _damage_the_membership, _declare_no_kinds]
+)
+async def test_nobody_is_asked_to_show_what_could_not_be_given_up_then(
+    nodes: list[Node],
+    monkeypatch: pytest.MonkeyPatch,
+    become: Callable[[pytest.MonkeyPatch, Node, Node], None],
+) -> None:
+    """It would cross the line again at each look."""
+    alice, carol, _ = nodes
+    async with online((carol, alice)):
+        rule(carol, 90)
+        with monkeypatch.context() as patch:
+            asked = _count_asked(monkeypatch)
+            become(patch, alice, carol)
+            assert await look(carol) == 0
+            assert asked == []
+        assert await look(carol) == len(OLD)
+        assert asked == [len(OLD)]
+
+
 @pytest.mark.parametrize("gone", ["alice", "carol"])
 async def test_who_is_no_member_as_the_transaction_sees_it_counts_for_nothing(
     nodes: list[Node], monkeypatch: pytest.MonkeyPatch, gone: str
 ) -> None:
     """Excluded meanwhile: the holder serves this node no more, or this one is served no more."""
     alice, carol, _ = nodes
-    user, members = (alice if gone == "alice" else carol).author.user, Replica.members
+    user = (alice if gone == "alice" else carol).author.user
     async with online((carol, alice)):
         rule(carol, 90)
-        monkeypatch.setattr(
-            Replica,
-            "members",
-            lambda self, repo: {one: may for one, may in members(self, repo).items() if one != user},
-        )
+        _between_showing_and_giving_up(monkeypatch, lambda: _exclude(monkeypatch, user))
         assert await look(carol) == 0
         assert await posts(carol) == [*OLD, *NEW]
 
