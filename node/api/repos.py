@@ -119,6 +119,8 @@ class Repos:
         proofs.rules.ring()
         await self._hub.write(keep_contents, self._hub.replica, target, kept, last_days or 0, now_ms)
         self._hub.topics_changed()
+        # Older bodies may be awaited now than peers were asked for.
+        self._hub.opened |= {one.topic for one in self._hub.replica.tables.topics_in(target.num)}
         self._hub.absences.ring()
         proofs.rules.ring()
         return await self.show_keeping(repo_text)

@@ -110,3 +110,5 @@ async def test_posts_are_counted_for_an_age_before_it_is_kept_and_rules_before_a
         rules = one.node.hub.proofs.rules.count
         await one.client.put(PATH, json={"branches": None, "last_days": 90})
         assert one.node.hub.proofs.rules.count == rules + 2
+        topics = {topic.topic for topic in one.node.replica.topics.values()}
+        assert one.node.hub.opened == topics, "peers are asked anew, from the newest body that is awaited"

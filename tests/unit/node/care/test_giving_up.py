@@ -66,6 +66,7 @@ def rule(node: Node, days: int) -> None:
     node.hub.proofs.rules.ring()
     keep_contents(node.replica, node.repo(), None, days, node.now())
     node.hub.topics_changed()
+    node.hub.opened |= {one.topic for one in node.replica.topics.values()}
     node.hub.absences.ring()
     node.hub.proofs.rules.ring()
 
@@ -150,6 +151,21 @@ async def test_old_posts_are_given_up_once_a_member_has_shown_them(nodes: list[N
         assert await posts(carol) == [*OLD, *NEW], "the rule is gone, and all comes"
 
 
+async def test_a_post_that_nobody_has_keeps_no_older_ones_away_once_all_are_kept(
+    nodes: list[Node],
+) -> None:
+    alice, carol, _ = nodes
+    async with online((carol, alice)):
+        rule(carol, 90)
+        assert await look(carol) == len(OLD)
+        erase(alice, OLD[2:])
+        assert await opened(carol) == [*OLD[:2], None, *NEW]
+        assert await look(carol) == 2
+        rule(carol, 0)
+        await trio.sleep(5)
+        assert await posts(carol) == [*OLD[:2], None, *NEW]
+
+
 async def test_they_are_asked_for_a_part_at_a_time(
     nodes: list[Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,11 +229,13 @@ def _leave(alice: Node, carol: Node) -> None:
         source.part("stopping")
 
 
-def erase(node: Node) -> None:
-    """Erase the old posts for good."""
+def erase(node: Node, texts: Sequence[str] = OLD) -> None:
+    """Erase the last of the old posts for good, as many as these are."""
     with node.replica.database.write() as connection:
         branch = node.branch()
-        rows = load_old_posts(connection, OldPosts(branch.num, None, NOW_MS - 90 * DAY_MS), 0, 100)
+        rows = load_old_posts(connection, OldPosts(branch.num, None, NOW_MS - 90 * DAY_MS), 0, 100)[
+            -len(texts) :
+        ]
         erase_bodies(connection, branch.num, list(make_erasures(node.replica, connection, rows)), NOW_MS)
 
 
