@@ -17,12 +17,19 @@ from protocol.limits.peers import BODIES_LOOK_SECONDS, FETCH_TIMEOUT_SECONDS
 
 
 @dataclass(slots=True)
-class _Question:
+class Question:
     """Commits that a peer is asked to show, and those that it has shown."""
 
     source: Conversation
+    topic: TopicKey
     asked: frozenset[CommitId]
     shown: set[CommitId] = field(default_factory=set)
+
+    def note(self, came: Collection[CommitId]) -> int:
+        """Note commits that came whole; return how many of these were asked for, and had not come."""
+        new = self.asked.intersection(came) - self.shown
+        self.shown |= new
+        return len(new)
 
 
 class BodyProofs:
@@ -31,7 +38,7 @@ class BodyProofs:
     def __init__(self) -> None:
         self.rules = CountedEvent()
         """Of changes of what a node keeps, rung before each is stored, and after it."""
-        self._question: _Question | None = None
+        self._question: Question | None = None
 
     async def ask(self, source: Conversation, topic: TopicKey, ids: Sequence[CommitId]) -> set[CommitId]:
         """Ask a connected peer for these commits whole; return those that came.
@@ -39,7 +46,7 @@ class BodyProofs:
         Waits FETCH_TIMEOUT_SECONDS at most for the next one. Costs the line as many bytes as the commits have.
         """
         assert self._question is None, "one is asked at a time"
-        question = self._question = _Question(source, frozenset(ids))
+        question = self._question = Question(source, topic, frozenset(ids))
         try:
             if not source.want_bodies(topic, tuple(map(AnyId, ids))):
                 return set()
@@ -55,11 +62,8 @@ class BodyProofs:
         finally:
             self._question = None
 
-    def note(self, source: Conversation, came: Collection[CommitId]) -> int:
-        """Note commits that came whole from a peer after its last answer; return how many of these it was asked for."""
-        question = self._question
-        if question is None or question.source is not source:
-            return 0
-        new = question.asked.intersection(came) - question.shown
-        question.shown |= new
-        return len(new)
+    def find_answered(self, source: Conversation, topic: TopicKey) -> Question | None:
+        """Return the question after whose answer a batch on a topic comes now; None: it is none's, or not answered yet."""
+        one = self._question
+        is_its = one is not None and one.source is source and one.topic == topic
+        return one if is_its and source.bodies_found(topic) is not None else None

@@ -16,6 +16,7 @@ from node.ingest.batch_order import BatchOrder, Previous
 from node.ingest.publication_parsing import find_carrier_fault
 from node.runtime.scheduling import WorkBill
 from node.runtime.token_bucket import TokenBucket
+from node.sync.body_proofs import Question
 from node.sync.conversation import Conversation
 from node.sync.hub import Hub
 from node.sync.relay_port import RelayPort
@@ -163,8 +164,8 @@ class TopicWork:
         group = followed.repo_num if isinstance(followed, Topic) else output.topic
         previous, done = self._turns.next(group, is_own=output.is_own)
         # Told by when it comes: what was on its way before says nothing of what the peer has now.
-        is_answer = self._conversation.bodies_found(output.topic) is not None
-        self._conversation.start(self._ingest_batch, output, previous, done, is_answer)
+        question = self._hub.proofs.find_answered(self._conversation, output.topic)
+        self._conversation.start(self._ingest_batch, output, previous, done, question)
 
     def _find(self, topic: TopicKey) -> Followed | None:
         """Find what a topic is here. Who keeps it no more tells the peer, and goes on as one that holds nothing of it."""
@@ -301,13 +302,13 @@ class TopicWork:
         self._conversation.happen(step)
 
     async def _ingest_batch(
-        self, output: IngestBatch, previous: Previous, done: trio.Event, is_answer: bool
+        self, output: IngestBatch, previous: Previous, done: trio.Event, question: Question | None
     ) -> None:
         with self._hub.byte_budget.holding(output.items):
-            await self._accept_batch(output, previous, done, is_answer)
+            await self._accept_batch(output, previous, done, question)
 
     async def _accept_batch(
-        self, output: IngestBatch, previous: Previous, done: trio.Event, is_answer: bool
+        self, output: IngestBatch, previous: Previous, done: trio.Event, question: Question | None
     ) -> None:
         """Open now, accept in turn: causes that stand in an earlier batch of the topic are there first."""
         followed = self._find(output.topic)
@@ -319,8 +320,8 @@ class TopicWork:
         if isinstance(followed, Topic):
             ingested = await self._hub.intake.ingest(followed, output.items, previous, conversation, bill)
             useful = ingested.count_useful()
-            if is_answer:
-                useful += self._hub.proofs.note(conversation, ingested.shown)
+            if question is not None:
+                useful += question.note(ingested.shown)
             known = self._pop_expected(output.topic, ingested.already)
             for topic, ids in ingested.wanted.items():
                 if topic != output.topic:
