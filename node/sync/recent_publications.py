@@ -15,7 +15,10 @@ _SIZE_MAX: Final = MIB
 
 
 class RecentPublications:
-    """Encoded publications by topic and number, the latest. They stay true: bodies are erased only while no daemon runs."""
+    """Encoded publications by topic and number, the latest.
+
+    They stay true: what this user wrote is erased only while no daemon runs.
+    """
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[TopicKey, int], bytes] = OrderedDict()  # the oldest first
