@@ -44,7 +44,10 @@ def find_display_times(
 
 
 def load_latest_time(connection: Connection, branch_num: int) -> int | None:
-    """Return the display time (unix ms) of the last commit that counts; None in a branch without one. Costs O(log n)."""
+    """Return the display time (unix ms) of the last commit that counts; None in a branch without one.
+
+    Costs O(log n, and the void commits that stand after it).
+    """
     here = (commits.c.branch_num == branch_num) & ~commits.c.is_void
     last = (
         select(commits.c.display_time).where(here).order_by(*(one.desc() for one in DISPLAY_ORDER)).limit(1)

@@ -229,7 +229,10 @@ Change = tuple[int, int | None, int | None]
 def record_changes(
     database: Database, connection: Connection, branch_num: int, new: Sequence[Change]
 ) -> None:
-    """Log what has changed in a branch's timeline, in this order, in the transaction that changes it."""
+    """Log what has changed in a branch's timeline, in this order, in the transaction that changes it.
+
+    Costs O(`new`, and the changes that are kept of the branch: all are counted, up to CHANGES_KEPT_MAX).
+    """
     if not new:
         return
     nums = database.next_nums(connection, commits, len(new))
@@ -258,7 +261,10 @@ def record_changes(
 
 
 def record_contents(database: Database, connection: Connection, nums: Sequence[int]) -> None:
-    """Log contents of commits that had been absent, as moves to where these stand. Costs O(nums)."""
+    """Log contents of commits that had been absent, as moves to where these stand.
+
+    Costs O(nums), and for each of their branches as `record_changes`.
+    """
     moves: dict[int, list[Change]] = {}
     for part in chunks(nums):
         for branch_num, num, passed in select_in(connection, _STANDING, part):
