@@ -68,11 +68,11 @@ class BlockRequests:
         self.progressed = trio.current_time()
         self._came += size
 
-    async def ask(self, wanted: BlockId, say: Callable[[], bool], ahead: int) -> bytes | None:
+    async def ask(self, wanted: BlockId, say: Callable[[], bool], ahead: Callable[[], int]) -> bytes | None:
         """Return the block, or None where the peer has not got it. `say` asks for it, or returns False where it cannot.
 
-        `ahead` are the bytes that are sent before the question. Raises NotFetched when it cannot be asked for or the peer
-        leaves, RequestTimeout.
+        `ahead` counts the bytes that are sent before the question, and is called once that is asked. Raises NotFetched when
+        it cannot be asked for or the peer leaves, RequestTimeout.
         """
         answer = self._answers.get(wanted)
         if answer is None:
@@ -86,7 +86,7 @@ class BlockRequests:
                     raise NotFetched
             else:  # the place is given back when the peer has answered, no matter who waits for it then
                 self._room.release()
-        await self._wait(answer, ahead)
+        await self._wait(answer, ahead())
         if answer.is_lost:
             raise NotFetched
         return answer.block

@@ -174,7 +174,7 @@ class Conversation:
             return True
 
         try:
-            found = await self.questions.ask(wanted, say, self.outgoing.size)
+            found = await self.questions.ask(wanted, say, lambda: self.outgoing.size)
         except RequestTimeout:
             self.part("peer_does_not_answer")  # what it still owes would be taken for what is asked later
             raise NotFetched from None

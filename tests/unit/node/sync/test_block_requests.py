@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from node.sync.block_requests import BlockRequests, RequestTimeout
 from protocol.ids import BlockId
@@ -13,6 +13,7 @@ from protocol.limits.peers import (
     FETCH_RATE_MIN,
     FETCH_SECONDS_MAX,
     FETCH_TIMEOUT_SECONDS,
+    FETCHED_COUNT_MAX,
     OUTGOING_SIZE_MAX,
 )
 
@@ -33,7 +34,7 @@ async def _late(questions: BlockRequests, bring: Callable[[], None], *, ahead: i
         nursery.start_soon(bring_on)
         began = trio.current_time()
         with pytest.raises(RequestTimeout):
-            await questions.ask(BLOCK, lambda: True, ahead)
+            await questions.ask(BLOCK, lambda: True, lambda: ahead)
         nursery.cancel_scope.cancel()
     return trio.current_time() - began
 
@@ -53,7 +54,7 @@ async def test_a_block_behind_all_that_a_slow_line_may_have_to_bring_is_not_late
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(bring)
-        assert await questions.ask(BLOCK, lambda: True, 0) == b"here"
+        assert await questions.ask(BLOCK, lambda: True, lambda: 0) == b"here"
     assert trio.current_time() >= 2 * OUTGOING_SIZE_MAX / rate
 
 
@@ -94,3 +95,29 @@ async def test_the_time_in_which_nothing_is_read_does_not_count_as_silence(autoj
     async with trio.open_nursery() as nursery:
         nursery.start_soon(resume)
         assert await _late(questions, lambda: None) == went_on + FETCH_TIMEOUT_SECONDS
+
+
+async def test_what_is_sent_before_a_question_is_counted_once_it_has_a_place(
+    autojump_clock: MockClock,
+) -> None:
+    questions = BlockRequests()
+    queued = 0
+    counted: list[int] = []
+
+    def count() -> int:
+        counted.append(queued)
+        return queued
+
+    async with trio.open_nursery() as nursery:
+        first = [BlockId(bytes([number]) * 32) for number in range(FETCHED_COUNT_MAX)]
+        for one in first:
+            nursery.start_soon(questions.ask, one, lambda: True, lambda: 0)
+        await wait_all_tasks_blocked()
+        nursery.start_soon(questions.ask, BLOCK, lambda: True, count)
+        await wait_all_tasks_blocked()
+        queued = 5
+        questions.settle(first[0], None)
+        await wait_all_tasks_blocked()
+        for one in (*first[1:], BLOCK):
+            questions.settle(one, None)
+    assert counted == [5]
