@@ -9,6 +9,8 @@ const RATE_MS_MIN = 500; // two looks closer than this make no rate
 
 /** Null until the first list came. Each repo has its `branches`. */
 export const repos = signal(null);
+/** Whether the node follows a repo of its user's devices, which is none of `repos`. */
+export const hasDevices = signal(false);
 /** Null until the first list came. Each peer has its `rates`, commits in a second. */
 export const peers = signal(null);
 export const status = signal(null);
@@ -114,6 +116,7 @@ effect(() => {
 });
 
 let cursor = ""; // of the list that is shown
+let devicesRepos = new Set(); // of that list
 let opened = 0; // counted up with each session: what was asked for in another is not shown in this one
 let latest = Promise.resolve();
 
@@ -132,6 +135,8 @@ onOpen(async (signal) => {
   cursor = "";
   batch(() => {
     repos.value = peers.value = status.value = me.value = null;
+    devicesRepos = new Set();
+    hasDevices.value = false;
     members.value = memberChanges.value = [];
     membersRead = "";
   });
@@ -163,9 +168,13 @@ async function take(list, of) {
   const after = new Map(list.complete ? [] : before);
   for (const id of [...list.gone, ...list.repos.filter((repo) => repo.of_devices).map(({ repo }) => repo)]) after.delete(id);
   for (const repo of changed) after.set(repo.repo, repo);
+  if (list.complete) devicesRepos = new Set();
+  for (const id of list.gone) devicesRepos.delete(id);
+  for (const repo of list.repos) if (repo.of_devices) devicesRepos.add(repo.repo);
   cursor = list.cursor;
   batch(() => {
     repos.value = [...after.values()];
+    hasDevices.value = devicesRepos.size > 0;
     changes.value += 1;
   });
 }

@@ -4,7 +4,7 @@ import { Action, Form, Loaded, useLoaded } from "../parts/form.js";
 import { bytes, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { usePolled } from "../parts/polled.js";
-import { beside, repos } from "../state/node.js";
+import { beside, hasDevices, repos } from "../state/node.js";
 import { api, isPerson } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { useState } from "../vendor/preact-hooks.js";
@@ -29,7 +29,7 @@ function Restore({ stop, isOpen }) {
     <p>${text.restoreChoose}</p>
     <h3>${text.restoreWays.device}</h3><p>${text.restoreDevice} <a href=${beside("devices")}>${text.panels.devices}</a></p>
     <h3>${text.restoreWays.backup}</h3><p>${text.restoreWhy}</p><${Steps} all=${text.restoreSteps(stop)} /><p>${text.restoreAfter}</p>
-    <h3>${text.restoreWays.words}</h3><p>${text.restoreWords}</p><${Steps} all=${text.restoreWordsSteps(stop, repos.value?.length === 0)} /></details>`;
+    <h3>${text.restoreWays.words}</h3><p>${text.restoreWords}</p><${Steps} all=${text.restoreWordsSteps(stop, repos.value?.length === 0 && !hasDevices.value)} /></details>`;
 }
 
 function Steps({ all }) {
