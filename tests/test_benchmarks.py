@@ -50,8 +50,6 @@ def test_a_benchmark_prints_its_figures_as_json_lines(
     benchmark = importlib.import_module(f"benchmarks.{name}")
     monkeypatch.setattr(sys, "argv", [name, *_SMALL[name]])
     monkeypatch.setattr(benchmark, "_ROUNDS", 1, raising=False)
-    # To compile takes longer than so little takes without.
-    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     benchmark.main()
     figures = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert figures
