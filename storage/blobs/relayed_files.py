@@ -119,7 +119,7 @@ def forget_relayed(connection: Connection, relay: PeerId) -> None:
 
 @dataclass(slots=True)
 class Looks:
-    """How many places of blocks may still be looked at."""
+    """Count of places of blocks that may still be looked at."""
 
     left: int
 
