@@ -122,7 +122,9 @@ async def opened(node: Node) -> list[str | None]:
     return [one["text"] for one in window["items"] if one["kind"] == "post"]
 
 
-async def test_old_posts_are_given_up_once_a_member_has_shown_them(nodes: list[Node], tmp_path: Path) -> None:
+async def test_old_posts_are_given_up_once_a_member_has_shown_them(
+    nodes: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
     alice, carol, _ = nodes
     async with online((carol, alice)):
         assert await posts(carol) == [*OLD, *NEW]
@@ -152,7 +154,7 @@ async def test_old_posts_are_given_up_once_a_member_has_shown_them(nodes: list[N
 
 
 async def test_a_post_that_nobody_has_keeps_no_older_ones_away_once_all_are_kept(
-    nodes: list[Node],
+    nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, carol, _ = nodes
     async with online((carol, alice)):
@@ -167,7 +169,7 @@ async def test_a_post_that_nobody_has_keeps_no_older_ones_away_once_all_are_kept
 
 
 async def test_they_are_asked_for_a_part_at_a_time(
-    nodes: list[Node], monkeypatch: pytest.MonkeyPatch
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     alice, carol, _ = nodes
     monkeypatch.setattr(giving_up, "ASKED_AT_ONCE", 2)
@@ -176,7 +178,9 @@ async def test_they_are_asked_for_a_part_at_a_time(
         assert await look(carol) == len(OLD)
 
 
-async def test_posts_of_ended_epochs_whose_topics_rest_go_too(nodes: list[Node]) -> None:
+async def test_posts_of_ended_epochs_whose_topics_rest_go_too(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
     alice, carol, bob = nodes
     await together(alice, carol, bob)
     await renewing_of(alice).renew("")
@@ -189,7 +193,7 @@ async def test_posts_of_ended_epochs_whose_topics_rest_go_too(nodes: list[Node])
         assert await posts(carol) == [*GONE, *NEW, "of the next epoch"]
 
 
-async def test_what_this_user_wrote_stays(nodes: list[Node]) -> None:
+async def test_what_this_user_wrote_stays(nodes: list[Node], autojump_clock: MockClock) -> None:
     """So no author's posts are lost by what others say, as long as the author's node is there."""
     alice, carol, _ = nodes
     async with online((carol, alice)):
@@ -252,7 +256,7 @@ def erase(node: Node, texts: Sequence[str] = OLD) -> None:
     ],
 )
 async def test_for_whose_sake_nothing_is_given_up(
-    nodes: list[Node], become: Callable[[Node, Node], None]
+    nodes: list[Node], become: Callable[[Node, Node], None], autojump_clock: MockClock
 ) -> None:
     """A reader by a link is unknown; a relay compares publications; a second node of this user may be this one's copy."""
     alice, carol, _ = nodes
@@ -264,7 +268,9 @@ async def test_for_whose_sake_nothing_is_given_up(
         assert await posts(carol) == [*OLD, *NEW]
 
 
-async def test_two_who_keep_less_give_nothing_up_for_each_other(nodes: list[Node]) -> None:
+async def test_two_who_keep_less_give_nothing_up_for_each_other(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
     _, carol, bob = nodes
     async with online((carol, nodes[0]), (bob, nodes[0])):
         pass
@@ -282,7 +288,9 @@ async def test_two_who_keep_less_give_nothing_up_for_each_other(nodes: list[Node
         assert await posts(bob) == [*OLD, *NEW], "the last copy stays"
 
 
-async def test_both_who_keep_less_rely_on_the_one_who_keeps_all(nodes: list[Node]) -> None:
+async def test_both_who_keep_less_rely_on_the_one_who_keeps_all(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
     alice, carol, bob = nodes
     async with online((carol, alice), (bob, alice), (carol, bob)):
         for node in (carol, bob):
@@ -333,7 +341,10 @@ def _change_the_rule_and_back(alice: Node, carol: Node) -> None:
     "happen", [_keep_less_at_the_holder, _change_the_rule, _change_the_rule_and_back, _leave]
 )
 async def test_what_was_shown_is_of_no_use_once_something_has_changed(
-    nodes: list[Node], monkeypatch: pytest.MonkeyPatch, happen: Callable[[Node, Node], None]
+    nodes: list[Node],
+    monkeypatch: pytest.MonkeyPatch,
+    happen: Callable[[Node, Node], None],
+    autojump_clock: MockClock,
 ) -> None:
     alice, carol, _ = nodes
     async with online((carol, alice)):
@@ -392,6 +403,7 @@ async def test_nobody_is_asked_to_show_what_could_not_be_given_up_then(
     nodes: list[Node],
     monkeypatch: pytest.MonkeyPatch,
     become: Callable[[pytest.MonkeyPatch, Node, Node], None],
+    autojump_clock: MockClock,
 ) -> None:
     """It would cross the line again at each look."""
     alice, carol, _ = nodes
@@ -408,7 +420,7 @@ async def test_nobody_is_asked_to_show_what_could_not_be_given_up_then(
 
 @pytest.mark.parametrize("gone", ["alice", "carol"])
 async def test_who_is_no_member_as_the_transaction_sees_it_counts_for_nothing(
-    nodes: list[Node], monkeypatch: pytest.MonkeyPatch, gone: str
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch, gone: str, autojump_clock: MockClock
 ) -> None:
     """Excluded meanwhile: the holder serves this node no more, or this one is served no more."""
     alice, carol, _ = nodes
@@ -421,7 +433,7 @@ async def test_who_is_no_member_as_the_transaction_sees_it_counts_for_nothing(
 
 
 async def test_who_says_to_have_them_and_sends_none_is_not_believed(
-    nodes: list[Node], monkeypatch: pytest.MonkeyPatch
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     alice, carol, _ = nodes
     async with online((carol, alice)):
@@ -440,7 +452,7 @@ async def test_who_says_to_have_them_and_sends_none_is_not_believed(
 
 
 async def test_what_was_on_its_way_before_the_answer_shows_nothing(
-    nodes: list[Node], monkeypatch: pytest.MonkeyPatch
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     """It was read at another time: what the peer has said since may still be on its way."""
     alice, carol, _ = nodes
@@ -452,7 +464,7 @@ async def test_what_was_on_its_way_before_the_answer_shows_nothing(
 
 
 async def test_a_node_that_stops_before_it_gives_up_has_all(
-    nodes: list[Node], monkeypatch: pytest.MonkeyPatch
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     alice, carol, _ = nodes
     async with online((carol, alice)):
@@ -467,7 +479,9 @@ async def test_a_node_that_stops_before_it_gives_up_has_all(
     assert await look(carol) == 0, "nobody is there"
 
 
-async def test_what_a_compaction_released_stays_for_who_has_it_may_erase_it(nodes: list[Node]) -> None:
+async def test_what_a_compaction_released_stays_for_who_has_it_may_erase_it(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
     alice, carol, _ = nodes
     _, ingested = alice.author.write(alice.branch(), Compaction(()))
     alice.hub.announce(ingested)
@@ -483,7 +497,9 @@ async def test_what_a_compaction_released_stays_for_who_has_it_may_erase_it(node
         assert await posts(carol) == [*OLD, *NEW, None]
 
 
-async def test_only_peers_that_share_the_topic_are_keepers(nodes: list[Node]) -> None:
+async def test_only_peers_that_share_the_topic_are_keepers(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
     alice, carol, _ = nodes
     topic = next(one for one in carol.replica.topics.values() if one.topic == carol.epoch().topic)
     assert find_keepers(carol.hub, topic) == []
