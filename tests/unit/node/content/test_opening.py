@@ -3,6 +3,7 @@
 from base64 import b64decode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +126,9 @@ def _commits(node: Node, kind: str, document: str | None = None) -> list[CommitI
         return load_spared(connection, [node.branch("design").num], {kind}, document)
 
 
-async def test_a_document_that_is_opened_comes_and_no_other(nodes: list[Node]) -> None:
+async def test_a_document_that_is_opened_comes_and_no_other(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
     alice, carol = nodes
     before = _absent(carol)
     async with _online(carol, alice):
@@ -142,7 +145,7 @@ async def test_a_document_that_is_opened_comes_and_no_other(nodes: list[Node]) -
 
 
 async def test_what_is_written_to_a_document_that_was_not_opened_rests_on_all_of_it(
-    nodes: list[Node],
+    nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, carol = nodes
     async with _online(carol, alice):
@@ -159,7 +162,7 @@ async def test_what_is_written_to_a_document_that_was_not_opened_rests_on_all_of
 
 @pytest.mark.parametrize("sort", ["", "n"])
 async def test_a_query_opens_all_documents_of_its_kind_at_once(
-    nodes: list[Node], sort: str, monkeypatch: pytest.MonkeyPatch
+    nodes: list[Node], sort: str, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     alice, carol = nodes
     monkeypatch.setattr(
@@ -174,7 +177,7 @@ async def test_a_query_opens_all_documents_of_its_kind_at_once(
 
 
 async def test_a_query_of_branches_opens_those_of_all_together_and_not_in_its_own_time(
-    nodes: list[Node], monkeypatch: pytest.MonkeyPatch
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     alice, carol = nodes
     monkeypatch.setattr(queries_module, "LOOKED_AT_ONCE", 1)
@@ -198,7 +201,9 @@ async def test_a_query_of_branches_opens_those_of_all_together_and_not_in_its_ow
     assert (found["documents"], found["unreadable"]) == ([], 4)
 
 
-async def test_a_query_that_names_no_branch_fetches_nothing(nodes: list[Node]) -> None:
+async def test_a_query_that_names_no_branch_fetches_nothing(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
     alice, carol = nodes
     before = _absent(carol)
 
@@ -217,7 +222,9 @@ async def test_a_query_that_names_no_branch_fetches_nothing(nodes: list[Node]) -
         assert len((await _next(source))["added"]) == 3, "they are here now"
 
 
-async def test_without_a_peer_it_is_said_at_once_and_comes_later(nodes: list[Node]) -> None:
+async def test_without_a_peer_it_is_said_at_once_and_comes_later(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
     alice, carol = nodes
     began = trio.current_time()
     for _ in range(2):
@@ -230,7 +237,9 @@ async def test_without_a_peer_it_is_said_at_once_and_comes_later(nodes: list[Nod
         assert (await _json(carol).show("design", "card 0"))["value"] == {"n": 0}
 
 
-async def test_a_peer_without_the_bodies_is_waited_for_once_and_not_for_long(nodes: list[Node]) -> None:
+async def test_a_peer_without_the_bodies_is_waited_for_once_and_not_for_long(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
     alice, carol = nodes
     async with connected(carol, alice):  # nothing asks
         await trio.sleep(5)  # topics are compared
@@ -242,10 +251,10 @@ async def test_a_peer_without_the_bodies_is_waited_for_once_and_not_for_long(nod
 
 
 async def test_a_peer_that_sends_one_body_now_and_then_is_waited_for_a_bounded_time(
-    nodes: list[Node], monkeypatch: pytest.MonkeyPatch
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     alice, carol = nodes
-    left = iter(range(1000, 0, -1))
+    left = count(-1, -1)  # fewer each time, and never none
     monkeypatch.setattr("node.sync.body_fetching.count_bodies_missing", lambda *_: next(left))
     async with connected(carol, alice), trio.open_nursery() as nursery:
 
@@ -262,7 +271,9 @@ async def test_a_peer_that_sends_one_body_now_and_then_is_waited_for_a_bounded_t
         nursery.cancel_scope.cancel()
 
 
-async def test_what_never_comes_keeps_nobody_from_opening_what_is_older(nodes: list[Node]) -> None:
+async def test_what_never_comes_keeps_nobody_from_opening_what_is_older(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
     alice, carol = nodes
     [post] = _commits(carol, "post")
     branch = alice.branch("design")
@@ -275,7 +286,7 @@ async def test_what_never_comes_keeps_nobody_from_opening_what_is_older(nodes: l
         assert (await _json(carol).show("design", "card 0"))["value"] == {"n": 0}
 
 
-async def test_a_merge_of_it_opens_all(nodes: list[Node]) -> None:
+async def test_a_merge_of_it_opens_all(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, carol = nodes
     fork = await Merging(alice.hub, alice.author, alice.branch).fork("design", "fork", "")
     await edit_set(_documents(alice), fork.name, ["screw"], ())
@@ -287,7 +298,7 @@ async def test_a_merge_of_it_opens_all(nodes: list[Node]) -> None:
     assert merged["carried"] == 2
 
 
-async def test_a_commit_that_is_opened_alone_comes(nodes: list[Node]) -> None:
+async def test_a_commit_that_is_opened_alone_comes(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, carol = nodes
     [post] = _commits(carol, "post")
     text = id_text(post)
@@ -299,7 +310,9 @@ async def test_a_commit_that_is_opened_alone_comes(nodes: list[Node]) -> None:
 
 
 @pytest.mark.parametrize("way", ["thread", "versions", "past", "state"])
-async def test_each_way_to_see_a_post_opens_it(nodes: list[Node], way: str) -> None:
+async def test_each_way_to_see_a_post_opens_it(
+    nodes: list[Node], way: str, autojump_clock: MockClock
+) -> None:
     alice, carol = nodes
     [post] = _commits(carol, "post")
     text, posts = id_text(post), Posts(carol.hub, carol.author, carol.branch)
@@ -317,7 +330,9 @@ async def test_each_way_to_see_a_post_opens_it(nodes: list[Node], way: str) -> N
         assert count_erased(connection, carol.branch("design").num) > 0
 
 
-async def test_a_followed_document_and_query_open_what_is_written_later(nodes: list[Node]) -> None:
+async def test_a_followed_document_and_query_open_what_is_written_later(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
     alice, carol = nodes
     async with _online(carol, alice):
         one = _live(carol).follow("design", "card 1", "")
@@ -331,7 +346,9 @@ async def test_a_followed_document_and_query_open_what_is_written_later(nodes: l
         assert changes["removed"] == []
 
 
-async def test_streams_of_documents_go_on_with_contents_that_come_later(nodes: list[Node]) -> None:
+async def test_streams_of_documents_go_on_with_contents_that_come_later(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
     alice, carol = nodes
     with fail_after(60):
         async with connected(carol, alice):
@@ -367,7 +384,9 @@ async def test_streams_of_documents_go_on_with_contents_that_come_later(nodes: l
             assert sorted(got) == ["changes", "document", "update"]
 
 
-async def test_streams_of_a_fork_go_on_with_contents_of_the_branch_it_continues(nodes: list[Node]) -> None:
+async def test_streams_of_a_fork_go_on_with_contents_of_the_branch_it_continues(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
     alice, carol = nodes
     await Merging(alice.hub, alice.author, alice.branch).fork("design", "fork", "")
     async with connected(carol, alice), trio.open_nursery() as fetching:
@@ -401,7 +420,9 @@ async def test_streams_of_a_fork_go_on_with_contents_of_the_branch_it_continues(
         fetching.cancel_scope.cancel()
 
 
-async def test_a_timeline_tells_of_contents_that_come_later(nodes: list[Node]) -> None:
+async def test_a_timeline_tells_of_contents_that_come_later(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
     alice, carol = nodes
     [post] = _commits(carol, "post")
     edits = Edits(carol.hub, carol.branch)

@@ -76,7 +76,7 @@ def _posts(node: Node) -> list[object]:
 
 
 async def test_old_posts_come_without_contents_until_the_rule_is_gone(
-    nodes: list[Node], monkeypatch: pytest.MonkeyPatch
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     alice, carol = nodes
     _rule(carol, 90)
@@ -99,7 +99,9 @@ async def test_old_posts_come_without_contents_until_the_rule_is_gone(
         assert _posts(carol) == [*OLD, *NEW]
 
 
-async def test_the_age_of_a_post_has_bounds_by_its_causes_and_by_when_it_came(nodes: list[Node]) -> None:
+async def test_the_age_of_a_post_has_bounds_by_its_causes_and_by_when_it_came(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
     alice, carol = nodes
     _rule(carol, 90)
     alice.set_clock(START_MS)  # behind, on top of what was written now
@@ -113,7 +115,9 @@ async def test_the_age_of_a_post_has_bounds_by_its_causes_and_by_when_it_came(no
         assert count_old_posts(connection, later) == (4, 3), "nothing stays for ever"
 
 
-async def test_who_keeps_recent_posts_is_counted_for_these_alone(nodes: list[Node]) -> None:
+async def test_who_keeps_recent_posts_is_counted_for_these_alone(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
     """And as no holder of all any more: alice would forget the repo for the sake of who relies on her."""
     alice, carol = nodes
     network = Network(alice.hub, alice.seed, lambda: 0.0)
