@@ -24,6 +24,7 @@ session or server for them.
 import gc
 import os
 from collections.abc import Generator, Iterator
+from inspect import iscoroutinefunction, signature
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 pytest_plugins = ["tests.support.timing", "tests.support.all_ran"]
 
+_CLOCKS = {"autojump_clock", "mock_clock"}
 _ROWS_IN = ("sqlite", "postgresql")
 _HERE = Path(__file__).parent
 _TWICE = [
@@ -121,6 +123,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     tier = config.getoption("--tier")
+    if real := [item.nodeid for item in items if _would_wait_in_real_time(item)]:
+        raise pytest.UsageError(f"a clock that only a fixture asks for is not the test's: {', '.join(real)}")
     if tier == "all":
         chosen = items
     else:
@@ -128,6 +132,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = set(chosen)
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = sorted(chosen, key=_order)
+
+
+def _would_wait_in_real_time(item: pytest.Item) -> bool:
+    """Whether a fixture asks for a clock and the test does not: pytest-trio looks at the test's own arguments alone."""
+    if not (isinstance(item, pytest.Function) and iscoroutinefunction(item.function)):
+        return False
+    return (
+        any(name in item.fixturenames for name in _CLOCKS)
+        and not _CLOCKS & signature(item.function).parameters.keys()
+    )
 
 
 def _is_quick(item: pytest.Item) -> bool:
