@@ -6,8 +6,10 @@ What they measure is not looked at. Those that need Spark, minutes or very many 
 import importlib
 import json
 import sys
+from collections.abc import Iterator
 
 import pytest
+import structlog
 
 _SMALL = {
     "bench_age": ("9:2",),
@@ -40,8 +42,17 @@ _SMALL = {
 }
 
 
+@pytest.fixture
+def logging() -> Iterator[None]:
+    """Logs go where they went, once a benchmark has ended that sends its own to this test's error stream."""
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
+
+
 @pytest.mark.slow
 @pytest.mark.extended
+@pytest.mark.usefixtures("logging")
 @pytest.mark.parametrize("name", _SMALL)
 def test_a_benchmark_prints_its_figures_as_json_lines(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
