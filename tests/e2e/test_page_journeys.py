@@ -168,9 +168,7 @@ def test_somebody_asks_to_be_let_in_and_is(tmp_path: Path, page: Browser) -> Non
         page.click("#requests .main")
         page.until("document.getElementById('members').children.length === 2", 60)
         page.until("!document.getElementById('requests')")
-        assert page.evaluate("document.querySelectorAll('#open-links li').length") == 1, (
-            "it is for others, too"
-        )
+        page.until("document.querySelectorAll('#open-links li').length === 1")  # it is for others, too
         bobs.until("document.querySelector('[data-branch]')", 60)
         bobs.click("[data-branch]")
         bobs.until("document.getElementById('write')", 60)
