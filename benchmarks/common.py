@@ -81,7 +81,7 @@ def fill(author: Author, branch: Branch, kind: ValuesKind, count: int) -> None:
             )
             for key in keys
         ]
-        written, _ = author.write_many(branch, lambda _, drafts=drafts: drafts)  # type: ignore[misc]  # bound now
+        written, _ = author.write_many(branch, drafts)
         last = dict(zip(keys, (one.commit_id for one in written), strict=True))
 
 

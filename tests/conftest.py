@@ -135,7 +135,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _would_wait_in_real_time(item: pytest.Item) -> bool:
-    """Whether a fixture asks for a clock and the test does not: pytest-trio looks at the test's own arguments alone."""
+    """Return True if a fixture asks for a clock and the test does not: pytest-trio knows the test's arguments alone."""
     if not (isinstance(item, pytest.Function) and iscoroutinefunction(item.function)):
         return False
     return (
@@ -149,7 +149,7 @@ def _is_quick(item: pytest.Item) -> bool:
 
 
 def _is_of_rest(item: pytest.Item) -> bool:
-    """Whether the second tier has it, which repeats properties with more examples."""
+    """Return True for a test of the second tier, which repeats properties with more examples."""
     is_repeated = is_hypothesis_test(getattr(item, "obj", None)) and not item.get_closest_marker(
         "same_examples"
     )

@@ -4,7 +4,7 @@ import json
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from benchmarks.memory import processor_seconds
 
@@ -13,24 +13,28 @@ FIRST: Final = 10
 """Entries that a newcomer first wants to read."""
 
 
+Json: TypeAlias = Any
+"""Tickets and names, which each system makes in a form of its own, and which only that system reads."""
+
+
 class Member(Protocol):
     """One member: its folder, and what it can be asked for. Each call returns when it is done."""
 
     folder: Path
 
-    def found(self) -> Any:  # noqa: ANN401  # JSON
+    def found(self) -> Json:
         """Begin what is shared, and listen. Return the ticket with which others come."""
 
-    def join(self, ticket: Any) -> None:  # noqa: ANN401
+    def join(self, ticket: Json) -> None:
         """Connect to who founded; all is fetched from now on."""
 
-    def look(self, ticket: Any) -> None:  # noqa: ANN401
+    def look(self, ticket: Json) -> None:
         """Join as a newcomer who wants the first entries at once, and return when they can be read."""
 
-    def name(self) -> Any:  # noqa: ANN401
+    def name(self) -> Json:
         """Return what the founder is told of this member."""
 
-    def admit(self, name: Any) -> None:  # noqa: ANN401
+    def admit(self, name: Json) -> None:
         """Let another member write too."""
 
     def write(self, texts: Sequence[str]) -> None:
@@ -65,7 +69,7 @@ class NodeMember:
         command = ["node", str(HERE / "peer.js"), system, str(folder)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    def _ask(self, what: str, value: object = None) -> Any:  # noqa: ANN401
+    def _ask(self, what: str, value: object = None) -> Json:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({"ask": what, "with": value}) + "\n")
@@ -75,23 +79,23 @@ class NodeMember:
             raise RuntimeError(f"{self.folder.name} ended when asked to {what}")
         return json.loads(line)["answer"]
 
-    def found(self) -> Any:  # noqa: ANN401
+    def found(self) -> Json:
         """Found."""
         return self._ask("found")
 
-    def join(self, ticket: Any) -> None:  # noqa: ANN401
+    def join(self, ticket: Json) -> None:
         """Join."""
         self._ask("join", ticket)
 
-    def look(self, ticket: Any) -> None:  # noqa: ANN401
+    def look(self, ticket: Json) -> None:
         """Join and read."""
         self._ask("look", {"ticket": ticket, "count": FIRST})
 
-    def name(self) -> Any:  # noqa: ANN401
+    def name(self) -> Json:
         """Return the name."""
         return self._ask("name")
 
-    def admit(self, name: Any) -> None:  # noqa: ANN401
+    def admit(self, name: Json) -> None:
         """Admit."""
         self._ask("admit", name)
 

@@ -1,10 +1,10 @@
 """A member that is a daemon of Ravel, asked over its API as an app asks it."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from benchmarks.memory import children_of, processor_seconds_of_daemon
 from benchmarks.peers.members import FIRST
@@ -89,7 +89,7 @@ class RavelMember:
             self._peer.stop()
         self._peer.close()
 
-    def _wait(self, holds: Any) -> None:  # noqa: ANN401
+    def _wait(self, holds: Callable[[], bool]) -> None:
         deadline = time.monotonic() + _WAITED_SECONDS
         while not holds():
             assert time.monotonic() < deadline, "not all entries came in time"

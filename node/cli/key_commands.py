@@ -44,7 +44,7 @@ def warn_of_clear_keys() -> None:
 BACK_NOTE = (
     "Then a member's link brings a repo back. You can write there once a peer that follows it was compared."
 )
-"""What somebody who comes back by words or a file is told."""
+"""Text for a user who comes back by words or a file."""
 
 
 @prints(Says("{said}"))

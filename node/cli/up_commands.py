@@ -71,7 +71,7 @@ def up(
 ) -> Outcome:
     """Start the daemon in the background, and wait until it answers. Makes the node where there is none.
 
-    With --words, somebody whose computer was lost goes on as the same user. Run again, it does nothing more. `ravel down`
+    With --words, it restores the user of a lost computer. On a running node it does nothing more. `ravel down`
     stops the daemon. It starts by itself only with --service, which makes a systemd unit of yours; `ravel uninstall`
     removes that. How a new node's keys are kept is asked on a terminal, unless it is said.
     """

@@ -37,7 +37,7 @@ class RepoRequest(NameRequest, frozen=True, kw_only=True):
     council: Annotated[
         Annotated[int, Meta(ge=2, le=OWNER_COUNT_MAX)] | None,
         Meta(
-            description="How many founders must agree to exclude or demote a member, founders included: more than half. "
+            description="Number of founders who must agree to exclude or demote a member or founder. It is more than half. "
             "Null: nobody can exclude a founder."
         ),
     ] = None

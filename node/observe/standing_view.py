@@ -101,7 +101,8 @@ class Outlook:
     parts: Mapping[int, int] = field(default_factory=dict)
     """Number of the latest commit that a peer had of each branch, of peers that keep contents of some branches alone."""
     recent: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    """The same of peers that keep posts for some days, with the time (unix ms) from which on they have posts."""
+    """Number of the latest commit that a peer had of each branch, of peers that keep posts of some days, and the time
+    (unix ms) from which on they have posts."""
     foreign: int = 0
     """Of the peers that are connected, those that say what this version does not know."""
 

@@ -37,7 +37,7 @@ class BodyProofs:
 
     def __init__(self) -> None:
         self.rules = CountedEvent()
-        """Of changes of what a node keeps, rung before each is stored, and after it."""
+        """Count of changes of the rule of what is kept, rung before each is stored and after it."""
         self._question: Question | None = None
 
     async def ask(self, source: Conversation, topic: TopicKey, ids: Sequence[CommitId]) -> set[CommitId]:

@@ -24,9 +24,9 @@ class SendQueue:
         # The bounds are `put`'s: what is being written counts too.
         self._send, self._receive = trio.open_memory_channel[bytes](math.inf)
         self.size = 0
-        """How many bytes wait or are being written."""
+        """Count of bytes that wait or are being written."""
         self.count = 0
-        """How many messages wait or are being written."""
+        """Count of messages that wait or are being written."""
 
     def put(self, message: Message, *, is_last: bool = False) -> bool:
         """Queue a message; whether there was room for it. There always is for the last one (why a peer is left that does

@@ -101,7 +101,7 @@ def test_people_are_told_whose_contents_are_here(capsys: pytest.CaptureFixture[s
 async def test_posts_are_counted_for_an_age_before_it_is_kept_and_rules_before_and_after(
     tmp_path: Path,
 ) -> None:
-    """What a peer has shown under one rule is of no use under the next, from before that one is stored."""
+    """A proof under one rule is of no use under the next, from before the next is stored."""
     async with served(tmp_path) as one:
         one.node.create_repo()
         counted = (await one.client.get(PATH, params={"last_days": 90})).json()

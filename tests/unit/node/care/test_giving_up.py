@@ -405,7 +405,7 @@ async def test_nobody_is_asked_to_show_what_could_not_be_given_up_then(
     become: Callable[[pytest.MonkeyPatch, Node, Node], None],
     autojump_clock: MockClock,
 ) -> None:
-    """It would cross the line again at each look."""
+    """The posts would cross the line again at each look."""
     alice, carol, _ = nodes
     async with online((carol, alice)):
         rule(carol, 90)
@@ -454,7 +454,7 @@ async def test_who_says_to_have_them_and_sends_none_is_not_believed(
 async def test_what_was_on_its_way_before_the_answer_shows_nothing(
     nodes: list[Node], monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
-    """It was read at another time: what the peer has said since may still be on its way."""
+    """The peer read these posts at another time: its later rule may still be on its way."""
     alice, carol, _ = nodes
     async with online((carol, alice)):
         rule(carol, 90)

@@ -141,7 +141,7 @@ def test_a_store_that_was_never_written_to_is_made_anew(tmp_path: Path) -> None:
 
 
 def test_a_store_that_is_gone_with_its_count_is_lost_too(home: Path) -> None:
-    """As after `rm ravel.sqlite*`: keys and folder stay, and their user has written."""
+    """State after `rm ravel.sqlite*`: keys and folder stay, and their user has written."""
     mark_store(home)
     note_copy(home)
     assert _store_check(home)[0] == OK

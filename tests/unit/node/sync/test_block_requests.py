@@ -1,4 +1,4 @@
-"""How long a peer may take for a block: what stands before it on a slow line gives it time, silence and trickles do not."""
+"""Time that a peer may take for a block: what stands before it on a slow line adds to it, silence and trickles do not."""
 
 from collections.abc import Callable
 
