@@ -20,7 +20,7 @@ from functools import partial
 from random import Random
 
 from benchmarks.common import figure, note, timed
-from protocol.crypto.boxes import epoch_mark, writers_mark
+from protocol.crypto.epoch_boxes import epoch_mark, writers_mark
 from protocol.crypto.hashing import writers_topic_seed
 from protocol.crypto.keys import BlockKey, EpochKey, RepoSeed, UserSeed, WritersSecret
 from protocol.crypto.signing import key_pair, public_key, sign, verify_signature

@@ -68,7 +68,7 @@ OTHERS: Final = {
     "protocol.session.presence.RelativePosition": "an encoding",
     "protocol.formats.publication.HiddenKey": "a ciphertext",
     "protocol.session.reconciliation.range_items.Bound": "the first bytes of an id, as many as part two ids",
-    "protocol.crypto.sealing.SealedKey": "a ciphertext",
+    "protocol.crypto.sealed_keys.SealedKey": "a ciphertext",
     "protocol.session.reconciliation.symbols.Lacks.short_ids": "many, one after another",
     "protocol.formats.links.AskLink.lobby": "an encoded link, not the id of a lobby",
     "protocol.formats.links.DeviceLink.invitation": "an encoded link, not the id of an invitation",

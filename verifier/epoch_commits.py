@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-from protocol.crypto.boxes import BOX_SIZE, Sealer, epoch_mark, is_prekey
+from protocol.crypto.epoch_boxes import BOX_SIZE, Sealer, epoch_mark, is_prekey
 from protocol.crypto.keys import EpochKey
 from protocol.formats.body import Permission
 from protocol.formats.epochs import (

@@ -17,8 +17,8 @@ from node.authoring.write_queue import (
 )
 from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
-from protocol.crypto import sealing, signing
-from protocol.crypto.boxes import BoxOpener, own_secret
+from protocol.crypto import sealed_keys, signing
+from protocol.crypto.epoch_boxes import BoxOpener, own_secret
 from protocol.crypto.keys import AgreementSecret, EpochKey, UserSeed
 from protocol.formats.body import Body, Permission
 from protocol.ids import Digest, Mark, RepoId, Signature, UserId
@@ -100,12 +100,12 @@ class Author:
 
     def seal_key(self, repo_id: RepoId, user: UserId, key: EpochKey) -> bytes:
         """Seal the key of an epoch of a repo for another user."""
-        nonce = secrets.token_bytes(sealing.NONCE_SIZE)
-        return sealing.seal_key(self._keys.secret, user, repo_id, key, nonce)
+        nonce = secrets.token_bytes(sealed_keys.NONCE_SIZE)
+        return sealed_keys.seal_key(self._keys.secret, user, repo_id, key, nonce)
 
     def open_key(self, repo_id: RepoId, author: UserId, sealed: bytes) -> EpochKey:
         """Open a key that another user sealed for this one. Raises NotForUs."""
-        return sealing.open_key(self._keys.secret, author, repo_id, sealed)
+        return sealed_keys.open_key(self._keys.secret, author, repo_id, sealed)
 
     def open_boxes(self, mark: Mark, prekeys: Iterable[AgreementSecret] = ()) -> list[BoxOpener]:
         """Return the readers of this user's boxes of a mark: one for each prekey, and one for the user's own key."""

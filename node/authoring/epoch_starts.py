@@ -8,7 +8,7 @@ from typing import Final
 
 from node.authoring.choosing_heads import followed_in
 from node.ingest.tables import Tables
-from protocol.crypto.boxes import Sealer
+from protocol.crypto.epoch_boxes import Sealer
 from protocol.crypto.hashing import writers_topic_seed
 from protocol.crypto.keys import ConvergenceSecret, EpochKey, RepoSeed, WritersSecret
 from protocol.crypto.signing import public_key

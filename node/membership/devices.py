@@ -20,7 +20,7 @@ from node.authoring.drafting import Draft
 from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
-from protocol.crypto.sealing import NotForUs
+from protocol.crypto.sealed_keys import NotForUs
 from protocol.formats.block import Reference
 from protocol.formats.body import Body, Grant, Invite, Permission
 from protocol.formats.devices import Device, DeviceEnd, DevicesRepo, HandOn

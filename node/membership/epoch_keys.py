@@ -22,7 +22,7 @@ from node.ingest.publication_parsing import read_pending
 from node.ingest.publication_reading import DecodedCommit
 from node.ingest.replica import Replica, load_start_parts
 from node.membership.epoch_claims import ClaimKind, ClaimMemory, Claims
-from protocol.crypto.boxes import BOX_SIZE, BoxOpener, epoch_mark, writers_mark
+from protocol.crypto.epoch_boxes import BOX_SIZE, BoxOpener, epoch_mark, writers_mark
 from protocol.crypto.keys import EpochKey, WritersSecret
 from protocol.formats.commit import Commit
 from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, EpochStatement, GivenEpoch, open_keys

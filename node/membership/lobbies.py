@@ -20,7 +20,7 @@ from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
 from node.membership.devices import coming_repo
 from node.runtime.errors import ServiceError
-from protocol.crypto.sealing import NotForUs
+from protocol.crypto.sealed_keys import NotForUs
 from protocol.formats.body import Invite, Join, Permission, Revoke
 from protocol.formats.links import AskLink, InvitationLink, find_kept_ask
 from protocol.formats.lobbies import LobbyAdd, encode_note

@@ -13,7 +13,7 @@ from node.authoring.author import Author
 from node.authoring.drafting import Draft, WrittenCommit
 from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
-from protocol.crypto.boxes import prekey_of
+from protocol.crypto.epoch_boxes import prekey_of
 from protocol.crypto.keys import AgreementSecret
 from protocol.formats.epochs import Prekey
 from protocol.ids import AgreementKey, CommitId, UserId

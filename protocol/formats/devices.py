@@ -6,7 +6,7 @@ that does not decode is carried like one of an unknown kind, so that nodes which
 """
 
 from protocol.codec import Wire
-from protocol.crypto.sealing import SealedKey
+from protocol.crypto.sealed_keys import SealedKey
 from protocol.formats.block import Reference
 from protocol.formats.content import UnixMilliseconds
 from protocol.ids import EpochId, RepoId, Signature, UserId

@@ -13,7 +13,7 @@ from nacl.exceptions import CryptoError
 
 from protocol.codec import DecodeError, Value, Wire, decode, encode
 from protocol.crypto import hashing
-from protocol.crypto.boxes import BOX_SIZE
+from protocol.crypto.epoch_boxes import BOX_SIZE
 from protocol.crypto.keys import EpochKey
 from protocol.formats.block import Reference
 from protocol.formats.text import id_text

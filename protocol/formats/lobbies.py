@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from protocol.codec import DecodeError, Wire, decode, encode
 from protocol.crypto.hashing import request_digest
-from protocol.crypto.sealing import SealedKey
+from protocol.crypto.sealed_keys import SealedKey
 from protocol.formats.block import Reference
 from protocol.formats.content import UnixMilliseconds
 from protocol.formats.profiles import find_fault

@@ -13,7 +13,7 @@ from sqlalchemy import BindParameter, Connection, Row, bindparam, insert, select
 
 from protocol.codec import decode
 from protocol.crypto import hashing, signing
-from protocol.crypto.boxes import epoch_mark
+from protocol.crypto.epoch_boxes import epoch_mark
 from protocol.crypto.keys import ConvergenceSecret, EpochKey, ReadKey, TopicSeed, WritersSecret
 from protocol.formats.links import BranchChannel
 from protocol.ids import BranchId, EpochId, Mark, RepoId, TopicKey, UserId

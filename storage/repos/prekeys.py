@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from sqlalchemy import Connection, delete, insert, select
 
-from protocol.crypto.boxes import prekey_of
+from protocol.crypto.epoch_boxes import prekey_of
 from protocol.crypto.keys import AgreementSecret
 from protocol.ids import AgreementKey
 from storage.engine.column_encryption import cipher_of, prekey_place

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from node.ingest.publication_parsing import OpenedBatch, open_batch
 from node.ingest.publication_reading import branch_mark_in
 from protocol.codec import DecodeError, encode
-from protocol.crypto.boxes import epoch_mark
+from protocol.crypto.epoch_boxes import epoch_mark
 from protocol.crypto.hashing import commit_digest, convergence_secret, link_checksum
 from protocol.crypto.keys import BlockKey, EpochKey, TopicSeed, UserSeed
 from protocol.crypto.signing import BadSignature, check_claims, key_pair, public_key, sign, verify_signature

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from protocol.crypto.boxes import BOX_SIZE, Sealer
+from protocol.crypto.epoch_boxes import BOX_SIZE, Sealer
 from protocol.crypto.hashing import writers_topic_seed
 from protocol.crypto.keys import EpochKey, TopicSeed, WritersSecret
 from protocol.crypto.signing import key_pair, public_key

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from node.ingest.ingest_result import IngestResult
-from protocol.crypto.boxes import BOX_SIZE, Sealer
+from protocol.crypto.epoch_boxes import BOX_SIZE, Sealer
 from protocol.crypto.keys import BlockKey, EpochKey, InvitationSeed, WritersSecret
 from protocol.crypto.signing import key_pair
 from protocol.formats.block import Reference

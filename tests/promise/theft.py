@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from node.ingest.replica import load_start_parts
-from protocol.crypto.boxes import BOX_SIZE, BoxOpener, epoch_mark, own_secret
+from protocol.crypto.epoch_boxes import BOX_SIZE, BoxOpener, epoch_mark, own_secret
 from protocol.crypto.keys import AgreementSecret, EpochKey
 from protocol.crypto.signing import key_pair
 from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, open_keys

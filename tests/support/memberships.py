@@ -6,7 +6,7 @@ from functools import cache
 from random import Random
 from typing import Final
 
-from protocol.crypto.boxes import epoch_mark, writers_mark
+from protocol.crypto.epoch_boxes import epoch_mark, writers_mark
 from protocol.crypto.hashing import writers_topic_seed
 from protocol.crypto.keys import BlockKey, EpochKey, InvitationSeed, RepoSeed, UserSeed, WritersSecret
 from protocol.crypto.signing import key_pair, public_key

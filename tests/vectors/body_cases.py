@@ -1,9 +1,9 @@
 """One body of each kind, for `generate`."""
 
 from protocol.crypto import signing
-from protocol.crypto.boxes import Sealer, prekey_of
+from protocol.crypto.epoch_boxes import Sealer, prekey_of
 from protocol.crypto.keys import AgreementSecret, BlockKey
-from protocol.crypto.sealing import seal_key
+from protocol.crypto.sealed_keys import seal_key
 from protocol.formats.block import Reference
 from protocol.formats.body import (
     Adopt,

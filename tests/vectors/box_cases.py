@@ -5,7 +5,7 @@ from typing import Final
 from nacl import bindings
 
 from protocol.crypto import hashing, signing
-from protocol.crypto.boxes import BoxOpener, Sealer, epoch_mark, own_secret, prekey_of
+from protocol.crypto.epoch_boxes import BoxOpener, Sealer, epoch_mark, own_secret, prekey_of
 from protocol.crypto.keys import AgreementSecret, EpochKey, UserSeed
 from protocol.ids import UserId
 from tests.vectors.fixed import EPOCH_KEY, REPO_ID, USER, WRITERS_SECRET, JsonObject

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from protocol.crypto import hashing, signing
-from protocol.crypto.boxes import epoch_mark, writers_mark
+from protocol.crypto.epoch_boxes import epoch_mark, writers_mark
 from protocol.crypto.keys import EpochKey, InvitationSeed, RepoSeed, UserSeed, WritersSecret
 from protocol.formats.epochs import EpochStatement, seal_topic
 from protocol.ids import BranchId

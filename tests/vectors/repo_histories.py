@@ -8,7 +8,7 @@ from typing import Final
 
 from protocol.codec import encode
 from protocol.crypto import hashing, signing
-from protocol.crypto.boxes import Sealer
+from protocol.crypto.epoch_boxes import Sealer
 from protocol.crypto.keys import EpochKey, TopicSeed, UserSeed, WritersSecret
 from protocol.formats.block import Block, Reference
 from protocol.formats.body import (

@@ -15,7 +15,7 @@ from node.ingest.replica import Replica
 from node.membership.epoch_keys import KeyTaker
 from node.timelines.views import place_text
 from protocol.codec import DecodeError
-from protocol.crypto.boxes import BoxOpener, Sealer, own_secret
+from protocol.crypto.epoch_boxes import BoxOpener, Sealer, own_secret
 from protocol.crypto.hashing import timeline_digest
 from protocol.crypto.keys import BlockKey, EpochKey, UserSeed
 from protocol.crypto.signing import BadSignature, key_pair, verify_signature

@@ -7,7 +7,7 @@ import pytest
 
 from protocol.codec import encode
 from protocol.crypto.keys import RepoSeed, UserSeed
-from protocol.crypto.sealing import SEALED_KEY_SIZE
+from protocol.crypto.sealed_keys import SEALED_KEY_SIZE
 from protocol.crypto.signing import key_pair, sign
 from protocol.formats.body import (
     Body,

@@ -9,7 +9,7 @@ from itertools import permutations
 import pytest
 from msgspec.structs import replace as changed
 
-from protocol.crypto.boxes import Sealer
+from protocol.crypto.epoch_boxes import Sealer
 from protocol.crypto.hashing import writers_topic_seed
 from protocol.crypto.keys import BlockKey, EpochKey, InvitationSeed, WritersSecret
 from protocol.crypto.signing import key_pair, public_key

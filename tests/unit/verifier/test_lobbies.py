@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from protocol.crypto.keys import BlockKey, InvitationSeed
-from protocol.crypto.sealing import SEALED_KEY_SIZE
+from protocol.crypto.sealed_keys import SEALED_KEY_SIZE
 from protocol.crypto.signing import key_pair
 from protocol.formats.block import Reference
 from protocol.formats.body import Body, BranchAdd, Invite, Join, Permission, Remove, Revoke

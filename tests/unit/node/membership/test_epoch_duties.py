@@ -14,7 +14,7 @@ from node.authoring.epoch_starts import make_init
 from node.ingest.ingest_result import IngestResult
 from node.membership.epoch_duties import ADMIN_STEP_SECONDS, HAND_SECONDS, WRITER_STEP_SECONDS
 from node.runtime.errors import ServiceError
-from protocol.crypto.boxes import BOX_SIZE, Sealer
+from protocol.crypto.epoch_boxes import BOX_SIZE, Sealer
 from protocol.crypto.keys import InvitationSeed, UserSeed
 from protocol.crypto.signing import key_pair
 from protocol.formats.body import Grant, Invite, Join, Permission, Revoke

@@ -18,7 +18,7 @@ from node.ingest.publication_reading import DecodedCommit
 from node.ingest.replica import Replica
 from node.membership import epoch_claims, epoch_keys
 from node.membership.epoch_keys import KeyTaker
-from protocol.crypto.boxes import BOX_SIZE, BoxOpener, Sealer, own_secret
+from protocol.crypto.epoch_boxes import BOX_SIZE, BoxOpener, Sealer, own_secret
 from protocol.crypto.keys import EpochKey, UserSeed
 from protocol.crypto.signing import key_pair
 from protocol.formats.body import Body, BranchRoot, Permission

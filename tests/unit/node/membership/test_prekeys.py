@@ -11,7 +11,7 @@ from node.authoring.refusals import RefusedByRules
 from node.ingest.ingest_result import IngestResult
 from node.membership.epoch_duties import ADMIN_STEP_SECONDS
 from node.membership.prekeys import renewal_ms
-from protocol.crypto.boxes import prekey_of
+from protocol.crypto.epoch_boxes import prekey_of
 from protocol.crypto.keys import AgreementSecret
 from protocol.formats.body import Permission
 from protocol.formats.content import Post

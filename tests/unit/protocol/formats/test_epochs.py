@@ -5,7 +5,7 @@ from msgspec import structs
 
 from protocol.codec import DecodeError
 from protocol.crypto import hashing, signing
-from protocol.crypto.boxes import (
+from protocol.crypto.epoch_boxes import (
     BOX_SIZE,
     BoxOpener,
     Sealer,

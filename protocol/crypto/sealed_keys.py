@@ -1,9 +1,9 @@
 """Encrypts the key of an epoch from one user to another outside the repo (authenticated public-key encryption, crypto_box).
 
-Inside the repo members are sealed to by `protocol.crypto.boxes`; this is for keys that travel in another repo: a person's
-devices, and lobbies. A crypto_box (X25519, XSalsa20-Poly1305) between the Curve25519 forms of their user keys, so the
-receiver knows who sealed it, and nobody but the two can open it. The repo's id is inside: a box for one repo opens nothing
-in another.
+Members of the repo are sealed to by `protocol.crypto.epoch_boxes`. This is for keys that travel in another repo: a
+person's devices, and lobbies. A crypto_box (X25519, XSalsa20-Poly1305) between the Curve25519 forms of their user keys, so
+the receiver knows who sealed it, and nobody but the two can open it. The repo's id is inside: a box for one repo opens
+nothing in another.
 """
 
 from hmac import compare_digest

@@ -5,7 +5,7 @@ from nacl import bindings
 
 from protocol.crypto import signing
 from protocol.crypto.keys import EpochKey, UserSeed
-from protocol.crypto.sealing import NONCE_SIZE, SEALED_KEY_SIZE, NotForUs, open_key, seal_key
+from protocol.crypto.sealed_keys import NONCE_SIZE, SEALED_KEY_SIZE, NotForUs, open_key, seal_key
 from protocol.crypto.signing import BadSignature
 from protocol.ids import RepoId, UserId
 
