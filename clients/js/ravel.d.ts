@@ -2785,7 +2785,7 @@ export class Ravel {
   editComment(values: { branch: string; comment: string } & CommentEditRequest, options?: RequestOptions): Promise<OfferAnswer>;
   /** Delete a comment of this user. */
   deleteComment(values: { branch: string; comment: string }, options?: RequestOptions): Promise<OfferAnswer>;
-  /** Ask that this user's comments on a document are shown unread. */
+  /** Ask that this user's comments on a document are shown at once. */
   askTrust(values: { branch: string }, options?: RequestOptions): Promise<OfferMade>;
   /** List the accepted comments on a document. */
   listComments(values: { branch: string; limit?: number; cursor?: string }, options?: RequestOptions): Promise<CommentList>;

@@ -122,7 +122,7 @@ def delete(api: "Client", branch: BranchArgument, comment: CommentArgument) -> "
 @inbox.command("trust")
 @prints()
 def trust(api: "Client", branch: BranchArgument) -> "OfferMade":
-    """Ask that what you comment on a document is shown unread from now on.
+    """Ask that what you comment on a document is shown at once from now on.
 
     An admin who accepts it trusts you there, until it is refused again.
     """

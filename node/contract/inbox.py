@@ -147,7 +147,7 @@ ASK_TRUST: Final = Endpoint(
     method="POST",
     path="/branches/{branch}/trust",
     scopes=WRITE_BRANCH,
-    summary="Ask that this user's comments on a document are shown unread.",
+    summary="Ask that this user's comments on a document are shown at once.",
     answer=OfferMade,
     errors=WRITE_ERRORS,
 )

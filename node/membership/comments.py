@@ -3,7 +3,7 @@
 The note of a comment's offer is its text, so an admin reads it before deciding, and no branch of a stranger is followed for
 that. All nodes show an accepted comment as the last note that was accepted: an edit is offered again, and what else its
 author writes into the branch shows nothing. Deleting needs nobody: it withdraws the offers. An offer without a note asks for
-*trust*: once it is accepted, all that its author posts in that branch is shown unread.
+*trust*: once it is accepted, all that its author posts in that branch is shown at once.
 """
 
 from collections.abc import Callable, Iterable
@@ -120,7 +120,7 @@ class Comments(RepoActions):
         return {"offer": offer, "status": STATUS[False], "commit": written["commit"]}
 
     async def ask_trust(self, branch: str) -> OfferMade:
-        """Ask that what this user comments on a document is shown unread from now on."""
+        """Ask that what this user comments on a document is shown at once from now on."""
         target = await self._find_document(branch)
         repo = await self._own_repo()
         name = f"on {id_text(target.branch_id)}"
@@ -218,7 +218,7 @@ class Comments(RepoActions):
         ]
 
     def _find_channel(self, target: Branch) -> tuple[Branch, FoundOffer] | None:
-        """Return this user's branch of comments that are shown unread, and its offer; None where it is not trusted."""
+        """Return this user's branch of comments that are shown at once, and its offer; None where it is not trusted."""
         repo = self._find_own_repo()
         name = f"on {id_text(target.branch_id)}"
         for own in () if repo is None else self._hub.replica.branches_in(repo.num):

@@ -386,7 +386,7 @@ export const text = {
   noComments: "Keine Kommentare. Schreib unten einen.",
   offersWait: (count) => `${many(count, "Angebot", "Angebote")} zu beantworten`,
   noOffers: "Keine Angebote. Andere können ihre Zweige zum Übernehmen anbieten.",
-  offered: { comment: "kommentiert", trust: "möchte ungelesen kommentieren:", pull: "bietet Änderungen an für" },
+  offered: { comment: "kommentiert", trust: "möchte, dass Kommentare sofort erscheinen:", pull: "bietet Änderungen an für" },
   offerStates: { open: "offen", accepted: "angenommen", refused: "abgelehnt" },
   offerUnknown: "Ravel kennt hier die Form seines Links nicht.",
   lookAbout: "Noch ist nichts davon hier. Zum Ansehen holt es nur dieser Computer. Ist es angenommen, holen es die aller Mitglieder.",

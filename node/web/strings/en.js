@@ -384,7 +384,7 @@ export const text = {
   noComments: "No comments. Write one below.",
   offersWait: (count) => `${many(count, "offer")} to answer`,
   noOffers: "No offers. Others can offer branches of theirs for merging.",
-  offered: { comment: "comments on", trust: "asks that comments are shown unread on", pull: "offers changes for" },
+  offered: { comment: "comments on", trust: "asks that comments are shown at once on", pull: "offers changes for" },
   offerStates: { open: "open", accepted: "accepted", refused: "refused" },
   offerUnknown: "This computer does not know the form of its link.",
   lookAbout: "Nothing of it is here yet. To look at it, this computer alone fetches it. Once it is accepted, those of all members do.",

@@ -470,7 +470,7 @@ class BranchesCalls(SyncCaller):
         return self._call(DELETE_COMMENT, {"branch": branch, "comment": comment})
 
     def ask_trust(self, branch: str) -> OfferMade:
-        """Ask that this user's comments on a document are shown unread."""
+        """Ask that this user's comments on a document are shown at once."""
         return self._call(ASK_TRUST, {"branch": branch})
 
     def list_comments(self, branch: str, *, limit: int = 100, cursor: str = "") -> CommentList:
