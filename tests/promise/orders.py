@@ -9,6 +9,7 @@ from protocol.ids import CommitId, TopicKey
 from tests.promise import checks
 from tests.promise.meetings import Nothing, find_publications
 from tests.promise.people import Person
+from tests.promise.texts import show_documents
 from tests.promise.world import Broken, World
 
 Item = tuple[TopicKey, bytes]
@@ -60,6 +61,9 @@ async def _check_order(
                 raise Broken("same_in_any_order", f"{name}: other {what}")
         if await _epochs(fresh) != await _epochs(source):
             raise Broken("same_in_any_order", f"{name}: other epochs")
+        for branch_id in world.branches:
+            if await show_documents(fresh, branch_id) != await show_documents(source, branch_id):
+                raise Broken("same_in_any_order", f"{name}: other documents of {branch_id.hex()[:8]}")
         await fresh.stop()
     finally:
         world.people.pop(fresh.name, None)
