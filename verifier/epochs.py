@@ -74,7 +74,7 @@ class Epochs:
         """By anchor and epoch: what the epoch opens within the anchor's past, of those asked for last."""
         self._clean: tuple[Resolution | None, list[Operation]] = (None, [])
         self._unseen: dict[EpochId, list[Operation]] = {}
-        """By epoch: removals before its start that are not in its past."""
+        """By epoch: removals of others and revocations before its start that are not in its past."""
         self._unknown: dict[EpochId, tuple[int, list[Operation]]] = {}
         """By epoch: of how many prekeys it was looked, and those that its past has not."""
         self._prekey_users = 0
@@ -167,22 +167,22 @@ class Epochs:
     def _note_used(self, init: Operation) -> None:
         """Let boxes count no more that are for earlier prekeys than an init knows: their owners may have forgotten these.
 
-        Costs O(prekeys that no other init knows, and those of their users).
+        Costs O(prekeys that no other init knows), and for each of their users as `Operations.find_preceding`.
         """
         operations = self._operations
         unused, self._unused = self._unused, []
+        used: dict[UserId, list[Operation]] = {}
         for one in unused:
-            if not operations.precedes(one, init):
+            if operations.precedes(one, init):
+                used.setdefault(one.author, []).append(one)
+            else:
                 self._unused.append(one)
-                continue
-            gone = self._gone.setdefault(one.author, set())
-            earlier = {
-                other.num
-                for other in operations.prekeys_of(one.author)
-                if other.num not in gone and operations.precedes(other, one)
-            }
+        for author, known in used.items():
+            gone = self._gone.setdefault(author, set())
+            others = [one for one in operations.prekeys_of(author) if one.num not in gone]
+            earlier = {one.num for one in operations.find_preceding(others, known)}
             gone |= earlier
-            self._sure.forget(operations.numbers.bit(one.author), earlier)
+            self._sure.forget(operations.numbers.bit(author), earlier)
 
     def describe_start(self, plan: EpochPlan, gives: Collection[EpochId]) -> EpochStart:
         """Return what an init states that has boxes as planned, and opens some epochs of its past."""
@@ -414,8 +414,11 @@ class Epochs:
         return found
 
     def _find_last_cut(self, since: int, before: Resolution) -> int:
-        """Return the number of the last operation since one that each epoch has to have in its past, or -1."""
-        for one in reversed(self._operations.removals):
+        """Return the number of the last operation since one that each epoch has to have in its past, or -1.
+
+        Leaves are none, and any reader may leave any number of times.
+        """
+        for one in reversed(self._operations.contestable):
             if one.num < since:
                 break
             if self._is_cut(one, before):
@@ -423,8 +426,8 @@ class Epochs:
         return -1
 
     def _find_unseen(self, tip: Operation) -> list[Operation]:
-        """Return the removals and revocations before a tip that are not in its past. They are remembered."""
-        removals, operations = self._operations.removals, self._operations
+        """Return the removals of others and revocations before a tip that are not in its past. They are remembered."""
+        removals, operations = self._operations.contestable, self._operations
         known = self._unseen.get(tip.started_epoch)
         if known is None:
             end = bisect_left(removals, tip.num, key=lambda one: one.num)
@@ -437,7 +440,7 @@ class Epochs:
         if not before.acts_of(removal):
             return False
         if isinstance(removal.body, Remove):
-            return removal.body.user != removal.author and (removal.body.keeps or 0) < Permission.WRITE
+            return (removal.body.keeps or 0) < Permission.WRITE
         assert isinstance(removal.body, Revoke), "the other kind of removal"
         operations = self._operations
         return any(

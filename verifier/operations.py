@@ -36,7 +36,10 @@ from verifier.tangle import Tangle
 
 Name = TypeVar("Name", UserId, EpochId)
 _PAIRS_COMPARED_MAX: Final = 64
-"""Pairs of a removal and a head that are compared one by one; of more, all that the heads follow is looked at once."""
+"""Pairs of an operation and a later one that are compared one by one; of more, all that the later ones follow is looked at
+once."""
+_PREKEYS_BESIDE_MAX: Final = 8
+"""Statements beside a prekey that are remembered with it: a member may make any number of them beside one another."""
 
 
 COUNCIL: Final = Permission.OWNER + 1
@@ -212,7 +215,7 @@ class Operations:
         self._published_in: dict[EpochId, list[Operation]] = {}
         self._hands_of: dict[EpochId, list[Operation]] = {}
         self._prekeys_of: dict[UserId, list[Operation]] = {}
-        self._prekeys_beside: dict[CommitId, tuple[Operation, ...]] = {}
+        self._prekeys_beside: dict[CommitId, tuple[Operation, ...] | None] = {}
         self._approvals_of: dict[CommitId, list[Operation]] = {}
         self._proposed_removals: dict[UserId, list[Operation]] = {}
         self.quorums: list[Operation] = []
@@ -313,12 +316,20 @@ class Operations:
 
     def _add_prekey(self, made: Operation) -> None:
         stated = self._prekeys_of.setdefault(made.author, [])
-        others: Sequence[Operation] = stated
-        if stated and self.precedes(stated[-1], made):
-            others = self._prekeys_beside[stated[-1].commit_id]  # what the last follows, this follows too
-        self._prekeys_beside[made.commit_id] = tuple(one for one in others if not self.precedes(one, made))
+        self._prekeys_beside[made.commit_id] = self._find_beside(stated, made)
         self.prekeys.append(made)
         stated.append(made)
+
+    def _find_beside(self, stated: Sequence[Operation], made: Operation) -> tuple[Operation, ...] | None:
+        """Return earlier statements of the author that a new one does not follow; None for more than are remembered."""
+        others: Sequence[Operation] | None = stated
+        if stated and self.precedes(stated[-1], made):
+            others = self._prekeys_beside[stated[-1].commit_id]  # what the last follows, this follows too
+        beside = (
+            one for one in reversed(stated if others is None else others) if not self.precedes(one, made)
+        )
+        found = tuple(islice(beside, _PREKEYS_BESIDE_MAX + 1))
+        return found if len(found) <= _PREKEYS_BESIDE_MAX else None
 
     def shared(self, name: Name) -> Name:
         """Return the one copy of the id of a user or an epoch: each commit brings its own."""
@@ -434,10 +445,15 @@ class Operations:
         Return None if several stand beside one another. Costs O(the user's prekeys that are not here, and those beside
         the newest).
         """
-        newest = next((one for one in reversed(self.prekeys_of(user)) if is_here(one)), None)
-        if newest is None or any(map(is_here, self._prekeys_beside[newest.commit_id])):
+        stated = self.prekeys_of(user)
+        newest = next((one for one in reversed(stated) if is_here(one)), None)
+        if newest is None:
             return None
-        return newest
+        beside: Iterable[Operation] | None = self._prekeys_beside[newest.commit_id]
+        if beside is None:
+            earlier = (one for one in reversed(stated) if one.num < newest.num)
+            beside = (one for one in earlier if not self.precedes(one, newest))
+        return None if any(map(is_here, beside)) else newest
 
     def linked_branches(self) -> Iterable[BranchId]:
         """Return the branches that are followed by themselves by somebody: those that a branch link was stated for."""
@@ -473,6 +489,18 @@ class Operations:
         """Return True if `earlier` is in the past of `later`; nothing is in its own. Costs as `Tangle.precedes`."""
         assert self._graph is not None
         return earlier.num < later.num and self._graph.precedes(earlier.commit_id, later.commit_id)
+
+    def find_preceding(self, some: Collection[Operation], later: Collection[Operation]) -> list[Operation]:
+        """Return those of some operations, without the root, that one of the later ones follows.
+
+        Costs O(pairs) of few, else O(what the later ones follow).
+        """
+        assert self._graph is not None
+        if len(some) * len(later) <= _PAIRS_COMPARED_MAX:
+            return [one for one in some if any(self.precedes(one, other) for other in later)]
+        followed = {ack for one in later for ack in self.previous(one.commit_id)}
+        past = self._graph.past_above(followed, self._graph.root)
+        return [one for one in some if one.commit_id in past]
 
     def __len__(self) -> int:
         return len(self._by_id)

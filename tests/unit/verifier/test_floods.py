@@ -31,11 +31,13 @@ from protocol.formats.body import (
 )
 from protocol.formats.commit import NO_EPOCH
 from protocol.formats.content import Post
+from protocol.formats.epochs import Prekey
 from protocol.formats.proofs import certify_repo
-from protocol.ids import BranchId, CommitId, EpochId, root_branch
+from protocol.ids import AgreementKey, BranchId, CommitId, EpochId, UserId, root_branch
 from protocol.limits.formats import OFFER_WITHDRAWALS_MAX, OFFERS_OF_AUTHOR_MAX
 from tests.support.ids import as_commit_id, as_object_id
 from tests.support.memberships import KEY, REPO, REPO_SEED, USERS, make_commit, make_init
+from verifier import offers
 from verifier.membership import Membership
 from verifier.operations import Operation
 from verifier.refusal import CommitRefused
@@ -272,26 +274,48 @@ def test_a_leave_keeps_no_ends_of_feeds_in_memory(repo: Repo) -> None:
     assert kept == [Remove(USERS["ben"], None, ()), Remove(USERS["ben"], None, ends)]
 
 
+def _exclude_another(repo: Repo, number: int) -> None:
+    user = public_key(UserSeed(number.to_bytes(32, "big")))
+    repo.last = repo.say("ann", Grant(user, Permission.WRITE), repo.last)
+    repo.last = repo.say("ann", Remove(user, None, ()), repo.last)
+
+
+_STATED_OFTEN: dict[str, tuple[int, Callable[[Repo, int], object]]] = {
+    "exclusion": (5_000, _exclude_another),
+    "leave": (
+        750,
+        lambda repo, _: repo.say("ben", Remove(UserId(bytes([*USERS["ben"]])), None, ()), repo.last),
+    ),
+    "offer": (900, lambda repo, _: repo.offer()),
+    "unknown": (800, lambda repo, number: repo.say("cat", UnknownBody(f"later{number}"), repo.last)),
+    "prekey": (
+        800,
+        lambda repo, number: repo.say("ben", Prekey(AgreementKey(number.to_bytes(16, "big") * 2)), repo.last),
+    ),
+}
+"""What may be stated any number of times, each with the bytes of memory that it may take."""
+
+
 @pytest.mark.slow
-def test_removals_take_memory_by_their_number() -> None:
-    """Each kept the set of all that counted before it: 330 MiB at 4,000."""
+@pytest.mark.parametrize("kind", _STATED_OFTEN)
+def test_what_is_stated_often_takes_memory_by_its_number(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Removals and prekeys kept the set of all before them: 330 MiB of 4,000, 1.6 GB of 20,000."""
+    bytes_max, state = _STATED_OFTEN[kind]
+    monkeypatch.setattr(offers, "OFFERS_OF_AUTHOR_MAX", 16)
 
     def measure(number: int) -> int:
         repo = Repo()
-        users = [public_key(UserSeed(one.to_bytes(32, "big"))) for one in range(number)]
-        last = repo.last
         gc.collect()
         tracemalloc.start()
         try:
-            for user in users:
-                last = repo.say("ann", Grant(user, Permission.WRITE), last)
-                last = repo.say("ann", Remove(user, None, ()), last)
-            assert len(repo.membership.now().counting) == number
+            for one in range(number):
+                state(repo, one + 2)
+            repo.membership.now()
             return tracemalloc.get_traced_memory()[0]
         finally:
             tracemalloc.stop()
 
-    assert measure(80) < 5 * measure(20)
+    assert (measure(160) - measure(80)) / 80 < bytes_max
 
 
 def test_a_removal_costs_no_more_the_more_a_writer_proposed_that_no_signer_approved(

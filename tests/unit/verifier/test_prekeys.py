@@ -1,10 +1,14 @@
 """The prekey of a member in a set of commits, beside its definition over plain sets."""
 
+from itertools import product
 from random import Random
+
+import pytest
 
 from protocol.formats.body import BranchRoot
 from protocol.formats.epochs import Prekey
 from protocol.ids import AgreementKey, BlockId, CommitId, UserId
+from verifier import operations as operations_module
 from verifier.operations import Operation, Operations
 from verifier.resolution import Resolution, Settled
 
@@ -15,9 +19,13 @@ def _id(number: int) -> CommitId:
     return CommitId(BlockId(number.to_bytes(32)))
 
 
-def test_it_is_the_one_that_follows_all_others_in_any_set() -> None:
+@pytest.mark.parametrize("remembered", [8, 1])
+def test_it_is_the_one_that_follows_all_others_in_any_set(
+    monkeypatch: pytest.MonkeyPatch, remembered: int
+) -> None:
+    monkeypatch.setattr(operations_module, "_PREKEYS_BESIDE_MAX", remembered)
     chosen = contested = 0
-    for seed in range(40):
+    for seed in range(20):
         rng, operations = Random(seed), Operations()
         operations.add(Operation(_id(0), USERS[0], BranchRoot()), ())
         pasts, stated = {0: {0}}, dict[int, tuple[UserId, AgreementKey]]()
@@ -37,4 +45,25 @@ def test_it_is_the_one_that_follows_all_others_in_any_set() -> None:
                 assert before.prekey_of(user) == (found[0] if found else None)
                 assert len(before.prekeys_of(user)) == len(mine)
                 chosen, contested = chosen + bool(found), contested + bool(mine and not found)
-    assert min(chosen, contested) > 500
+    assert min(chosen, contested) > 250
+
+
+@pytest.mark.parametrize("compared", [64, 0])
+def test_what_precedes_any_of_some_is_found_pair_by_pair_or_in_one_walk(
+    monkeypatch: pytest.MonkeyPatch, compared: int
+) -> None:
+    monkeypatch.setattr(operations_module, "_PAIRS_COMPARED_MAX", compared)
+    rng, operations = Random(1), Operations()
+    operations.add(Operation(_id(0), USERS[0], BranchRoot()), ())
+    pasts = {0: set[int]()}
+    for number in range(1, 30):
+        acks = rng.sample(range(number), min(number, rng.choice((1, 2, 3))))
+        operations.add(Operation(_id(number), USERS[0], BranchRoot()), tuple(map(_id, acks)))
+        pasts[number] = {*acks}.union(*(pasts[ack] for ack in acks))
+    for few, many in product((1, 3), (2, 20)):
+        some, later = rng.sample(range(1, 30), many), rng.sample(range(1, 30), few)
+        found = operations.find_preceding(
+            [operations[_id(one)] for one in some], [operations[_id(one)] for one in later]
+        )
+        past = set[int]().union(*(pasts[one] for one in later))
+        assert [one.commit_id for one in found] == [_id(one) for one in some if one in past]
