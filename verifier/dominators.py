@@ -16,14 +16,14 @@ class DominatorTree:
     """Dominator tree, whose nodes are numbered in the order of addition; 0 is the root, its own dominator.
 
     The rank is the length of the longest path to the root, so it rises along every path, the tree's too. Memory: four
-    integers of eight bytes for a node.
+    integers of four bytes for a node.
     """
 
     def __init__(self) -> None:
-        self.rank = array("q", [0])
-        self._dominator = array("q", [0])
-        self._jump = array("q", [0])
-        self._depth = array("q", [0])
+        self.rank = array("i", [0])
+        self._dominator = array("i", [0])
+        self._jump = array("i", [0])
+        self._depth = array("i", [0])
 
     def add(self, previous: Sequence[int]) -> int:
         """Add a node that follows these (at least one); return its number. Costs O(log n) for each."""

@@ -36,8 +36,10 @@ This module judges; it does not look at signatures (see `verify`), nor does it k
 
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, get_args
+
+from msgspec.structs import replace
 
 from protocol.crypto.keys import EpochKey
 from protocol.crypto.signing import BadSignature, verify_public_key
@@ -115,10 +117,11 @@ _LOOKED_AT: Final = (
     *get_args(DeviceBody),
     Profile,
     *get_args(LobbyBody),
-    UnknownBody,
 )
 """Kinds of bodies that something is computed of, so that they stay in memory. Of others, which any writer may put into the
 root branch, half a megabyte each, the kind stays."""
+_UNKNOWN: Final = ErasedBody("unknown")
+"""Body that stands for all of unknown kinds: nobody looks at their tags, and any may be made up."""
 _RESOLUTIONS_KEPT: Final = 64
 """Sets of heads whose resolution is remembered: content names the same few again and again."""
 
@@ -184,7 +187,7 @@ class Membership:
         key = self.operations.reduce(heads) if len(heads) > 1 else heads
         known = self._resolutions.get(key)
         if known is None:
-            known = self.now() if key == self.operations.heads() else self._resolve(key)
+            known = self.now() if self.operations.are_heads(key) else self._resolve(key)
             self._resolutions[key] = known
             if len(self._resolutions) > _RESOLUTIONS_KEPT:
                 self._resolutions.popitem(last=False)
@@ -418,6 +421,8 @@ class Membership:
             operation, is_noted = replace(operation, needs=Permission.ADMIN), True
         elif isinstance(said, Offer):
             operation = replace(operation, body=without_text(said))
+        elif isinstance(said, UnknownBody):
+            operation = replace(operation, body=_UNKNOWN)
         elif not isinstance(said, _LOOKED_AT) or (
             isinstance(said, LobbyAdd) and not self._is_admin(operation.author, acks)
         ):

@@ -22,7 +22,7 @@ from verifier.membership import Added, Membership, without_text
 from verifier.operations import NO_RIGHTS, Demands, EpochStart, Name, Operation, Operations, Right, UserSet
 from verifier.resolution import Settled
 
-SNAPSHOT_VERSION: Final = 4
+SNAPSHOT_VERSION: Final = 5
 """To be raised whenever a rule, or a type below, says something else of the same commits: older parts are made anew."""
 PART_COUNT_MAX: Final = 256
 """Operations in a part: some 40 KB."""
@@ -208,14 +208,12 @@ class _Restoring:
         self._membership = membership
         self._operations = membership.operations
         self._part = part
-        self._ids = [one.commit_id for one in self._operations.since(0)]
         self._users = [self._operations.shared(user) for user in part.users]
         self._epochs = [self._operations.shared(epoch) for epoch in part.epochs]
 
     def run(self) -> None:
         for one in self._part.operations:
-            acks = tuple(self._ids[num] for num in one.acks)
-            self._ids.append(one.commit_id)
+            acks = tuple(self._operations.numbered(num).commit_id for num in one.acks)
             operation = self._restore(one)
             settled = self._settle(operation, one, acks)
             self._membership.restore(Added(operation, settled, one.body, is_noted=one.is_noted), acks)

@@ -3,7 +3,8 @@
 Nothing rests on it: no right, no verdict, no order. Any member may offer, as often as it likes, so what is considered is
 bounded for each author: its latest offers in canonical order, all that an admin ever accepted, and of its own answers the
 latest. What is more says nothing here. All of that follows from the set of commits. Notes and links are kept of the latest
-offers, and of those that were accepted while they were among these: of others the store has them.
+offers, and of those that were accepted while they were among these: of others the store has them. Of an offer that is no
+more among the latest, and that nobody has answered, nothing is kept.
 """
 
 from dataclasses import dataclass, field, replace
@@ -33,7 +34,7 @@ class FoundOffer:
 class _Kept:
     """Offer, and what was answered to it: by its author a bounded number, by admins all.
 
-    `body` is None where it was no more among the latest before it was accepted. That costs some 300 bytes for each.
+    `body` is None where it was no more among the latest before it was accepted.
     """
 
     operation: Operation
@@ -59,15 +60,18 @@ class OfferStatements:
             heappush(places, place)
             return
         _, gone = heappushpop(places, place)
-        if gone not in self._accepted:
-            self._kept[gone].body = None
+        kept = self._kept[gone]
+        if not kept.answers and not kept.withdrawals:
+            del self._kept[gone]
+        elif gone not in self._accepted:
+            kept.body = None
 
     def add_answer(self, operation: Operation, operations: Operations) -> None:
         """Consider an answer that was added to `operations`."""
         assert isinstance(operation.body, Answer), "it is called so"
         offer = self._kept.get(operation.body.offer)
-        if offer is None:
-            return
+        if offer is None:  # it is no more among the latest
+            offer = self._kept[operation.body.offer] = _Kept(operations[operation.body.offer], None)
         if operation.author != offer.operation.author or operation.body.accepts:  # only an admin accepts
             offer.answers.append(operation)
             if operation.body.accepts:

@@ -4,11 +4,14 @@ An index and nothing more: `rights` decides which operations count, `membership`
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeVar
 
+from msgspec.structs import replace
+
+from protocol.codec import Value
 from protocol.formats.body import (
     Adopt,
     Approve,
@@ -16,9 +19,11 @@ from protocol.formats.body import (
     BranchAdd,
     BranchEdit,
     BranchLink,
+    ErasedBody,
     Grant,
     Invite,
     Join,
+    Offer,
     Permission,
     ProposeCheckpoint,
     ProposeRemoval,
@@ -153,8 +158,7 @@ class EpochStart:
     gives: tuple[EpochId, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Value, frozen=True):
     """Root branch commit, as the rules read it."""
 
     commit_id: CommitId
@@ -197,7 +201,9 @@ class Operations:
     def __init__(self) -> None:
         self._graph: Tangle | None = None
         self._heads: tuple[CommitId, ...] | None = ()
-        self._by_id: dict[CommitId, Operation] = {}
+        self._every: list[Operation] = []
+        self._nums: Mapping[CommitId, int] = {}
+        self._bodies: dict[Body | UnknownBody, Body | UnknownBody] = {}
         self._names: dict[bytes, Any] = {}
         self.numbers: Final = UserNumbers()
         self._grants: dict[UserId, list[Operation]] = {}
@@ -240,15 +246,21 @@ class Operations:
 
     def add(self, operation: Operation, acks: Iterable[CommitId]) -> None:
         """Add an operation whose acks were all added; the first is the root."""
-        author, epoch = self.shared(operation.author), self.shared(operation.epoch)
-        made = replace(operation, num=len(self._by_id), author=author, epoch=epoch)
         if self._graph is None:
-            self._graph = Tangle(made.commit_id)
+            self._graph = Tangle(operation.commit_id)
+            self._nums = self._graph.nums
         else:
-            entered = self._graph.add(made.commit_id, acks)
+            entered = self._graph.add(operation.commit_id, acks)
             assert entered, "causes come first"
         self._heads = None
-        self._by_id[made.commit_id] = made
+        made = replace(
+            operation,
+            num=self._nums[operation.commit_id],
+            author=self.shared(operation.author),
+            epoch=self.shared(operation.epoch),
+            body=self._shared_body(operation),
+        )
+        self._every.append(made)
         self.numbers.add((made.author,))
         self._authored.setdefault(made.author, []).append(made)
         self._published_in.setdefault(made.epoch, []).append(made)
@@ -336,20 +348,32 @@ class Operations:
         found: Name = self._names.setdefault(name, name)
         return found
 
+    def _shared_body(self, operation: Operation) -> Body | UnknownBody:
+        """Return the one copy of a body of which anyone may state any number: most are alike."""
+        body = operation.body
+        if isinstance(body, ErasedBody | Offer) or operation.is_leave:
+            return self._bodies.setdefault(body, body)
+        return body
+
     def since(self, num: int) -> list[Operation]:
-        """Return the operations of this number and later ones. Costs O(operations), but next to nothing for each."""
-        return list(islice(self._by_id.values(), num, None))
+        """Return the operations of this number and later ones."""
+        return self._every[num:]
+
+    def numbered(self, num: int) -> Operation:
+        """Return the operation of this number. Raises IndexError."""
+        return self._every[num]
 
     def __contains__(self, commit_id: object) -> bool:
-        return commit_id in self._by_id
+        return commit_id in self._nums
 
     def __getitem__(self, commit_id: CommitId) -> Operation:
         """Return the operation of that commit. Raises KeyError."""
-        return self._by_id[commit_id]
+        return self._every[self._nums[commit_id]]
 
     def find(self, commit_id: CommitId) -> Operation | None:
         """Return the operation of that commit, or None."""
-        return self._by_id.get(commit_id)
+        num = self._nums.get(commit_id)
+        return None if num is None else self._every[num]
 
     def heads(self) -> tuple[CommitId, ...]:
         """Return the commits that nothing follows, sorted; none before the root has come."""
@@ -357,6 +381,10 @@ class Operations:
             assert self._graph is not None, "something was added"
             self._heads = tuple(self._graph.tips())
         return self._heads
+
+    def are_heads(self, commit_ids: Sequence[CommitId]) -> bool:
+        """Return True if these, sorted, are what nothing follows. Costs O(these), where listing `heads` costs O(heads)."""
+        return not commit_ids if self._graph is None else self._graph.are_tips(commit_ids)
 
     def users(self) -> list[UserId]:
         """Return everyone who was ever granted something, sorted."""
@@ -400,7 +428,7 @@ class Operations:
         """
         assert self._graph is not None
         later = self.contestable[bisect_right(self.contestable, common.num, key=lambda one: one.num) :]
-        if not later or heads is self.heads():
+        if not later or self.are_heads(heads):
             return later
         if len(later) * len(heads) <= _PAIRS_COMPARED_MAX:
             return [one for one in later if self.is_within(one, heads)]
@@ -475,7 +503,7 @@ class Operations:
             case Grant():
                 return operation.body.permission
             case Join():
-                invitation = self._by_id[operation.body.invitation].body
+                invitation = self[operation.body.invitation].body
                 assert isinstance(invitation, Invite), "a join names an invitation"
                 return invitation.permission
         raise AssertionError(f"grants nothing: {operation.body}")
@@ -503,7 +531,7 @@ class Operations:
         return [one for one in some if one.commit_id in past]
 
     def __len__(self) -> int:
-        return len(self._by_id)
+        return len(self._every)
 
     def reduce(self, commit_ids: Iterable[CommitId]) -> tuple[CommitId, ...]:
         """Return these commits without those that others of them follow, sorted."""
@@ -523,7 +551,7 @@ class Operations:
     def last_common(self, heads: Iterable[CommitId]) -> Operation:
         """Return the latest operation that every path from these commits to the root passes."""
         assert self._graph is not None
-        return self._by_id[self._graph.last_common(heads)]
+        return self[self._graph.last_common(heads)]
 
     def place(self, operation: Operation) -> tuple[int, CommitId]:
         """Return an operation's key in canonical order: (rank, commit id)."""

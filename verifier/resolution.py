@@ -33,7 +33,7 @@ class Resolution:
         self.heads = heads if isinstance(heads, tuple) else tuple(heads)
         self.settled = settled
         # Of all there is, membership need not be looked up; what comes later is not within.
-        self._is_whole = self.heads is operations.heads() or self.heads == operations.heads()
+        self._is_whole = operations.are_heads(self.heads)
         self._size = len(operations)
         self._rights = Rights(operations, self.is_within, self.acts_of, has_no_removals=not settled.count)
         self._held: dict[UserId, Permission | None] = {}

@@ -33,26 +33,25 @@ class _SetAside:
 class Tangle:
     """Tangle, from its root on. Questions about commits that are not in it raise KeyError.
 
-    Memory: about 300 bytes for a commit. At most `pending_max` commits are set aside; what comes beyond is not kept, and
+    Memory: about 200 bytes for a commit. At most `pending_max` commits are set aside; what comes beyond is not kept, and
     can be added again later.
     """
 
     def __init__(self, root: CommitId, *, pending_max: int = TANGLE_PENDING_COUNT_MAX) -> None:
         self._ids = [root]
-        self._nums = {root: 0}
+        self.nums = {root: 0}
+        """Numbers of the commits, in the order in which they entered."""
         self._tree = DominatorTree()
         # Edges, to what a commit follows: those of commit `num` from _edge_start[num] on. Those that lead to one commit
         # are chained through _other_edge, the newest first.
-        self._edge_start = array("q", [0, 0])
-        self._edge_to = array("q")
-        self._edge_from = array("q")
-        self._other_edge = array("q")
-        self._last_edge_to = array("q", [_NONE])
-        self._tips = {0}
+        self._edge_start = array("i", [0, 0])
+        self._edge_to = array("i")
+        self._edge_from = array("i")
+        self._other_edge = array("i")
+        self._last_edge_to = array("i", [_NONE])
         self._tip_ids = [
             root
         ]  # sorted: to sort them when they are asked for took a third of a flood of side branches
-        self._branches: set[int] = set()
         self._hidden: dict[CommitId, tuple[int, ...]] = {}
         self._waiting: dict[CommitId, _SetAside] = {}
         self._waiting_for: dict[CommitId, list[CommitId]] = {}
@@ -69,12 +68,12 @@ class Tangle:
         it. A commit that is not shown is no part: its followers follow what it follows, or nothing if it lies beside or
         before the root. Of the commits that one follows, those that others among them imply are dropped.
         """
-        if commit_id in self._nums or commit_id in self._hidden or commit_id in self._waiting:
+        if commit_id in self.nums or commit_id in self._hidden or commit_id in self._waiting:
             return ()
         followed = tuple(dict.fromkeys(previous))
         if not followed and is_shown:
             return ()  # a second root
-        missing = [other for other in followed if other not in self._nums and other not in self._hidden]
+        missing = [other for other in followed if other not in self.nums and other not in self._hidden]
         if missing:
             if len(self._waiting) < self._pending_max:
                 self._waiting[commit_id] = _SetAside(followed, is_shown, len(missing))
@@ -106,36 +105,32 @@ class Tangle:
     def _resolve(self, followed: Sequence[CommitId]) -> tuple[int, ...]:
         """Return the numbers that these ids stand for, without those that others among them imply."""
         if len(followed) == 1:
-            num = self._nums.get(followed[0])
+            num = self.nums.get(followed[0])
             return self._hidden[followed[0]] if num is None else (num,)
         nums: dict[int, None] = {}
         for commit_id in followed:
-            num = self._nums.get(commit_id)
+            num = self.nums.get(commit_id)
             nums.update(dict.fromkeys(self._hidden[commit_id] if num is None else (num,)))
         return tuple(
             num
             for num in nums
-            if num in self._tips or not any(self._precedes(num, other) for other in nums if other != num)
+            if self._is_tip(num) or not any(self._precedes(num, other) for other in nums if other != num)
         )
 
     def _append(self, commit_id: CommitId, previous: tuple[int, ...]) -> None:
         num = self._tree.add(previous)
         self._ids.append(commit_id)
-        self._nums[commit_id] = num
+        self.nums[commit_id] = num
         for other in previous:
             last = self._last_edge_to[other]
             if last == _NONE:
-                self._tips.discard(other)
                 del self._tip_ids[bisect_left(self._tip_ids, self._ids[other])]
-            else:
-                self._branches.add(other)
             self._last_edge_to[other] = len(self._edge_to)
             self._edge_to.append(other)
             self._edge_from.append(num)
             self._other_edge.append(last)
         self._edge_start.append(len(self._edge_to))
         self._last_edge_to.append(_NONE)
-        self._tips.add(num)
         insort(self._tip_ids, commit_id)
 
     # --- what is here ---
@@ -149,7 +144,7 @@ class Tangle:
         return len(self._ids)
 
     def __contains__(self, commit_id: object) -> bool:
-        return commit_id in self._nums
+        return commit_id in self.nums
 
     @property
     def pending_count(self) -> int:
@@ -164,27 +159,32 @@ class Tangle:
         """Return, sorted, what nothing here follows: what a new commit follows, all of it and nothing else."""
         return list(self._tip_ids)
 
+    def are_tips(self, ids: Sequence[CommitId]) -> bool:
+        """Return True if these are the `tips`, in order. Costs O(ids)."""
+        return len(ids) == len(self._tip_ids) and list(ids) == self._tip_ids
+
     # --- one commit ---
 
     def rank(self, commit_id: CommitId) -> int:
         """Return the length of the longest path to the root. Costs O(1)."""
-        return self._tree.rank[self._nums[commit_id]]
+        return self._tree.rank[self.nums[commit_id]]
 
     def previous(self, commit_id: CommitId) -> list[CommitId]:
         """Return what the commit follows directly, in its own order."""
-        return [self._ids[num] for num in self._previous(self._nums[commit_id])]
+        return [self._ids[num] for num in self._previous(self.nums[commit_id])]
 
     def is_tip(self, commit_id: CommitId) -> bool:
         """Return True if nothing follows the commit."""
-        return self._nums[commit_id] in self._tips
+        return self._is_tip(self.nums[commit_id])
 
     def is_branch(self, commit_id: CommitId) -> bool:
         """Return True if several commits follow it directly."""
-        return self._nums[commit_id] in self._branches
+        edge = self._last_edge_to[self.nums[commit_id]]
+        return edge != _NONE and self._other_edge[edge] != _NONE
 
     def is_merge(self, commit_id: CommitId) -> bool:
         """Return True if it follows several commits directly."""
-        return len(self._previous(self._nums[commit_id])) > 1
+        return len(self._previous(self.nums[commit_id])) > 1
 
     # --- several commits ---
 
@@ -194,12 +194,12 @@ class Tangle:
         O(w log n), where w counts the commits of higher rank than `earlier` in the part of the tangle around it that no
         single commit separates from it: one in a chain or in a ladder of diamonds, however far apart the two are.
         """
-        return self._precedes(self._nums[earlier], self._nums[later])
+        return self._precedes(self.nums[earlier], self.nums[later])
 
     def past_above(self, ids: Iterable[CommitId], floor: CommitId) -> set[CommitId]:
         """Return these commits and what precedes them, as far as its rank is above `floor`'s. Costs O(found)."""
-        rank, lowest = self._tree.rank, self._tree.rank[self._nums[floor]]
-        ahead = [num for commit_id in ids if rank[num := self._nums[commit_id]] > lowest]
+        rank, lowest = self._tree.rank, self._tree.rank[self.nums[floor]]
+        ahead = [num for commit_id in ids if rank[num := self.nums[commit_id]] > lowest]
         found = set(ahead)
         while ahead:
             for other in self._previous(ahead.pop()):
@@ -210,7 +210,7 @@ class Tangle:
 
     def last_common(self, ids: Iterable[CommitId]) -> CommitId:
         """Return the latest commit on every path from these (at least one) to the root. Costs O(log n) for each."""
-        nums = [self._nums[commit_id] for commit_id in ids]
+        nums = [self.nums[commit_id] for commit_id in ids]
         common = nums[0]
         for num in nums[1:]:
             common = self._tree.meet(common, num)
@@ -243,6 +243,9 @@ class Tangle:
     def _previous(self, num: int) -> Sequence[int]:
         return self._edge_to[self._edge_start[num] : self._edge_start[num + 1]]
 
+    def _is_tip(self, num: int) -> bool:
+        return self._last_edge_to[num] == _NONE
+
     def _followers(self, num: int) -> Iterator[int]:
         edge = self._last_edge_to[num]
         while edge != _NONE:
@@ -257,7 +260,7 @@ class Tangle:
         """
         rank, tree = self._tree.rank, self._tree
         floor = rank[earlier]
-        if rank[later] <= floor or earlier in self._tips:
+        if rank[later] <= floor or self._is_tip(earlier):
             return False
         ahead, passed = [later], set[int]()
         while ahead:

@@ -101,6 +101,7 @@ def test_of_one_authors_offers_the_latest_are_considered_and_those_that_were_acc
         after = repo.say("ben", Offer(_BRANCH, True, str(number), b"link"), after)
     assert _found(repo)[:2] == [("first", True), ("of another", None)]
     assert [note for note, _ in _found(repo)[2:]] == [str(n) for n in range(10, OFFERS_OF_AUTHOR_MAX + 10)]
+    assert len(repo.membership.offers._kept) == OFFERS_OF_AUTHOR_MAX + 2, "of others nothing is kept"
     assert _found(repo, accepted=True) == [("first", True)]
     after = repo.say("dan", Answer(other, accepts=True), after, other)
     repo.say("dan", Answer(first, accepts=False), after)
@@ -195,6 +196,14 @@ def test_what_holds_now_costs_no_more_comparisons_the_more_heads_there_are(
     assert len(repo.membership.now().heads) == 301
 
 
+def test_judging_beside_many_heads_lists_none_of_them(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+    # What follows another commit each time found all heads anew: a flood's square.
+    offers = [repo.offer() for _ in range(20)]
+    monkeypatch.delattr(Tangle, "tips")
+    for offer in offers[:10]:
+        repo.say("ben", Remove(USERS["ben"], None, ()), offer)
+
+
 @st.composite
 def _graphs(draw: st.DrawFn) -> list[tuple[int, ...]]:
     """Return, for each commit after the first, what it follows, by number."""
@@ -283,11 +292,11 @@ def _exclude_another(repo: Repo, number: int) -> None:
 _STATED_OFTEN: dict[str, tuple[int, Callable[[Repo, int], object]]] = {
     "exclusion": (5_000, _exclude_another),
     "leave": (
-        750,
+        500,
         lambda repo, _: repo.say("ben", Remove(UserId(bytes([*USERS["ben"]])), None, ()), repo.last),
     ),
-    "offer": (900, lambda repo, _: repo.offer()),
-    "unknown": (800, lambda repo, number: repo.say("cat", UnknownBody(f"later{number}"), repo.last)),
+    "offer": (500, lambda repo, _: repo.offer()),
+    "unknown": (500, lambda repo, number: repo.say("cat", UnknownBody(f"later{number}"), repo.last)),
     "prekey": (
         800,
         lambda repo, number: repo.say("ben", Prekey(AgreementKey(number.to_bytes(16, "big") * 2)), repo.last),

@@ -15,6 +15,7 @@ from tests.support.restored import restored, state_of
 from verifier import membership_snapshots
 from verifier.membership import Membership
 from verifier.membership_snapshots import OtherSnapshot, encode_parts, restore
+from verifier.operations import Operations
 
 
 @pytest.fixture
@@ -34,6 +35,17 @@ def test_a_part_takes_no_more_than_so_many_operations(
     assert [first for first, _ in parts] == [0, 5, 10]
     assert [first for first, _ in encode_parts(grown, REPO, 5)] == [5, 10]
     assert state_of(restored(REPO, [part for _, part in parts])) == state_of(grown)
+
+
+def test_a_part_is_restored_without_going_through_those_before(
+    grown: Membership, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(membership_snapshots, "PART_COUNT_MAX", 5)
+    parts = [part for _, part in encode_parts(grown, REPO, 0)]
+    with monkeypatch.context() as patch:
+        patch.delattr(Operations, "since")
+        again = restored(REPO, parts)
+    assert state_of(again) == state_of(grown)
 
 
 def test_each_operation_is_encoded_once(grown: Membership, monkeypatch: pytest.MonkeyPatch) -> None:
