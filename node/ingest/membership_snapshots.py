@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 from sqlalchemy import Connection, select
 
-from protocol.ids import RepoId
+from protocol.ids import CommitId, RepoId
 from storage.commits.commits import TimelineRow, iterate_arrivals, load_rows
 from storage.repos.membership_parts import add_part, drop_parts, load_parts
 from storage.schema.schema import commits
@@ -52,14 +52,18 @@ def restore_membership(
         membership = Membership(repo_id)
     if not len(membership.operations):
         return membership, iterate_arrivals(connection, [root_num])
-    here = set(
-        connection.execute(select(commits.c.commit_id).where(commits.c.branch_num == root_num)).scalars()
-    )
-    known = {one.commit_id for one in membership.operations.since(0)}
-    if not known <= here:
-        log.warning(
-            "commits of a membership's snapshot are gone", repo=repo_id.hex(), count=len(known - here)
-        )
+    operations, fresh = membership.operations, list[CommitId]()
+    is_here = bytearray(len(operations))  # a set of a million ids took 100 MiB
+    query = select(commits.c.commit_id).where(commits.c.branch_num == root_num)
+    for commit_id in connection.execute(query).scalars():
+        known = operations.find(commit_id)
+        if known is None:
+            fresh.append(commit_id)
+        else:
+            is_here[known.num] = True
+    if not all(is_here):
+        gone = is_here.count(False)
+        log.warning("commits of a membership's snapshot are gone", repo=repo_id.hex(), count=gone)
         return Membership(repo_id), iterate_arrivals(connection, [root_num])
-    membership.saved_count = len(known)
-    return membership, sorted(load_rows(connection, here - known).values(), key=lambda row: row.num)
+    membership.saved_count = len(operations)
+    return membership, sorted(load_rows(connection, fresh).values(), key=lambda row: row.num)
