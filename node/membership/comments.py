@@ -15,6 +15,7 @@ from node.authoring.writing import create_branch, create_repo, write_commit
 from node.content.documents import UNREADABLE, Documents
 from node.content.posts import Posts
 from node.ingest.replica import load_blocks_of
+from node.membership.devices import find_devices, find_home
 from node.membership.inbox import STATUS, Inbox, opens
 from node.membership.offers import (
     COMMENTS_REPO,
@@ -196,13 +197,23 @@ class Comments(RepoActions):
     # --- in threads ---
 
     def _find_own_repo(self) -> Repo | None:
-        replica = self._hub.replica
+        replica, me = self._hub.replica, self._author.user
+        person = self._find_person()
         for one in replica.repos.values():
-            # Nobody else's, and shared with nobody: a comment is for those who read the document.
-            is_named = one.name == COMMENTS_REPO and one.has_members
-            if is_named and replica.members(one) == {self._author.user: Permission.OWNER}:
-                return one
+            if one.name == COMMENTS_REPO and one.has_members:
+                members = replica.members(one)
+                # Shared with nobody but this person's devices: a comment is for those who read the document.
+                if members.get(me) == Permission.OWNER and members.keys() <= person:
+                    return one
         return None
+
+    def _find_person(self) -> set[UserId]:
+        """Find the users of this person's devices, to which each repo is handed on."""
+        replica, me = self._hub.replica, self._author.user
+        home = find_home(replica, me)
+        if home is None:
+            return {me}
+        return {me, home.person, *find_devices(replica, home, self._hub.clock_ms())}
 
     def _find_mine(self, target: Branch, own: Branch) -> list[FoundOffer]:
         """Find what this user offered of one of its branches to a document."""
@@ -231,7 +242,7 @@ class Comments(RepoActions):
 
     def _find_own(self, target: Branch, comment: str) -> tuple[Branch, str]:
         """Find the branch of a comment of this user, and its text."""
-        replica, repo = self._hub.replica, self._find_own_repo()
+        replica = self._hub.replica
         try:
             commit_id = CommitId(BlockId(parse_id(comment)))
         except ValueError:
@@ -241,7 +252,10 @@ class Comments(RepoActions):
         with replica.database.read() as connection:
             row = load_rows(connection, [commit_id]).get(commit_id)
             own = None if row is None else replica.branches.get(row.branch_num)
-            if row is None or own is None or repo is None or own.repo_num != repo.num:
+            repo = None if own is None else replica.repos.get(own.repo_num)
+            # Also where that repo was shared with others since: what was said must stay in its author's hands.
+            is_own = row is not None and row.author == self._author.user
+            if row is None or own is None or repo is None or not is_own or repo.name != COMMENTS_REPO:
                 raise ServiceError("not_found", "that is no comment of yours", "`ravel inbox show`")
             name = f"on {id_text(target.branch_id)}"
             if own.name != name and not own.name.startswith(f"{name} "):

@@ -13,6 +13,7 @@ from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.membership import pairing
 from node.membership.devices import find_devices, find_home
+from node.membership.offers import COMMENTS_REPO
 from node.membership.sharing import Sharing
 from node.runtime.errors import ServiceError
 from protocol.crypto.keys import UserSeed
@@ -339,6 +340,27 @@ async def test_excluding_one_device_tells_of_the_others(
     done = await service.people.members.remove("work", user(phone), "", person=True)
     assert done["other_devices"] == []
     assert held(boss, work, laptop) is held(boss, work, phone) is None
+
+
+@pytest.mark.slow
+async def test_what_a_person_comments_stays_in_one_repo_that_the_devices_share(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    laptop, phone = people[:2]
+    laptop.create_repo("work")
+    comments = service_of(laptop, tmp_path).branches.comments
+    first = await comments.write("work:main", "before the phone came")
+    await join(phone, laptop, tmp_path)
+    second = await comments.write("work:main", "after it")
+    await settle(laptop, phone)
+    on_phone = service_of(phone, tmp_path).branches.comments
+    await on_phone.write("work:main", "on it")
+    for node in (laptop, phone):
+        assert [one.name for one in node.replica.repos.values()].count(COMMENTS_REPO) == 1
+    for one in (first, second):
+        with pytest.raises(ServiceError, match="no comment of yours"):
+            await on_phone.edit("work:main", one["commit"], "what the laptop said")
+        assert (await comments.delete("work:main", one["commit"]))["offer"] == one["offer"]
 
 
 @pytest.mark.slow
