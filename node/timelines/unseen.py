@@ -3,7 +3,7 @@
 The marks are this node's: pages on a laptop and a phone show the same, and nobody else learns who has read what.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,6 +23,7 @@ from ravel.types.values import Empty
 from storage.commits.commits import load_numbered
 from storage.commits.local_state import Unseen, load_mark, load_marks, load_unseen, put_mark
 from storage.repos.repos import Branch
+from verifier.posts import devices_of
 
 _NEVER: Final = 0
 
@@ -199,7 +200,8 @@ class UnseenCommits:
         )
         has_more |= any(one.kind == CARRIED for one in closed)
         shown = (items[num] for num in nums if num in items)
-        news = _News(state, nums, up_to, has_more, tuple(_find_mentions(shown, id_text(self._user))))
+        named = {id_text(one) for one in devices_of(persons, [me])[me]}
+        news = _News(state, nums, up_to, has_more, tuple(_find_mentions(shown, named)))
         self._known[branch.num] = news
         return news
 
@@ -218,10 +220,11 @@ def _find_attached(items: Mapping[int, TimelineItem]) -> set[int]:
     return {num for num, item in items.items() if item["commit"] in named}
 
 
-def _find_mentions(items: Iterable[TimelineItem], user: str) -> list[MentioningCommit]:
+def _find_mentions(items: Iterable[TimelineItem], users: Collection[str]) -> list[MentioningCommit]:
+    """Find the commits that mention one of some users: a name may lead to any device of a person."""
     found: list[MentioningCommit] = []
     for item in items:
-        if any(one["user"] == user for one in item.get("mentions", ())):
+        if any(one["user"] in users for one in item.get("mentions", ())):
             by: Origin | TimelineItem = item.get("origin", item)
             found.append({"commit": item["commit"], "author": by["author"], "author_name": by["author_name"]})
     return found

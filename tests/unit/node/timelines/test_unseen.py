@@ -9,9 +9,11 @@ from sqlalchemy import Connection
 
 from node.content.documents import Documents
 from node.content.merging import Merging
+from node.ingest.replica import Replica
 from node.timelines.unseen import UnseenCommits
 from protocol.formats.document_kinds import SET
 from protocol.formats.text import id_text
+from protocol.ids import UserId
 from ravel.types.unseen import UnseenList
 from storage.commits.commits import TimelineRow, load_numbered
 from storage.commits.local_state import Unseen, load_marks, load_unseen, put_mark
@@ -55,6 +57,20 @@ async def test_what_others_wrote_is_new_until_it_was_seen(tmp_path: Path, autoju
             await until_equal(alice, bob)
             assert (await news.list_all())["branches"][0]["unseen"] == 1, "nor beyond what was here"
         assert (await _news(bob).list_all())["branches"][0]["unseen"] == 1, "alice's, since bob never looked"
+
+
+async def test_who_mentions_one_device_of_a_person_is_told_to_the_others(
+    tmp_path: Path, autojump_clock: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = UserId(b"f" * 32)
+    with fail_after(600), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await share(alice, bob)
+        async with connected(bob, alice):
+            bob.write(bob.branch("main"), f"for @{id_text(first)}")
+            await until_equal(alice, bob)
+        assert (await _news(alice).list_all())["branches"][0]["mentions"] == 0
+        monkeypatch.setattr(Replica, "persons", lambda *_: {alice.author.user: first})
+        assert (await _news(alice).list_all())["branches"][0]["mentions"] == 1
 
 
 @pytest.mark.slow
