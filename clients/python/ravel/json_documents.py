@@ -76,15 +76,19 @@ class SchemaFault(RavelError):
 def find_faults(value: object, schema: Mapping[str, object]) -> list[str]:
     """Return where a value does not keep to a JSON Schema, at most 16 texts. `$id` of items is not looked at.
 
-    Raises ImportError without the extra `schema`.
+    A schema that names another is refused: whoever stated it would choose which file or address this machine reads. Raises
+    ImportError without the extra `schema`.
     """
     try:
         from jsonschema import validators
+        from referencing import Registry
     except ModuleNotFoundError:
         raise ImportError(
             "schemas are checked with jsonschema, which the extra `schema` of the client has"
         ) from None
-    check: Any = validators.validator_for(schema, default=validators.Draft202012Validator)(schema)
+    check: Any = validators.validator_for(schema, default=validators.Draft202012Validator)(
+        schema, registry=Registry()
+    )
     found: list[str] = []
     for error in check.iter_errors(_without_ids(value)):
         found.append(f"{error.json_path}: {error.message[:200]}")

@@ -205,7 +205,10 @@ def test_what_is_no_json_is_refused_before_it_is_sent() -> None:
                 assert caught.value.code == "bad_request"
 
 
-def test_faults_are_counted_up_to_a_bound_and_nothing_is_fetched() -> None:
+def test_faults_are_counted_up_to_a_bound_and_nothing_is_fetched(tmp_path: Path) -> None:
     assert len(find_faults([*range(100)], {"items": {"type": "string"}})) == 16
-    with pytest.raises(Exception, match="Unresolvable"):
-        find_faults({}, {"$ref": "https://example.org/schema"})
+    here = tmp_path / "schema.json"
+    here.write_text("{}")
+    for address in ("https://example.org/schema", here.as_uri()):
+        with pytest.raises(Exception, match="Unresolvable"):
+            find_faults({}, {"$ref": address})
