@@ -4,18 +4,21 @@ Files are written beside their place first. A draft of a killed process may hold
 lock tells it from one that a process is at work on.
 """
 
+import errno
 import fcntl
 import os
 import re
 from pathlib import Path
 from typing import Final
 
-from storage.engine.folders import sync_folder, write_beside
+from storage.engine.folders import open_new, sync_folder, write_beside
 
 SECRET_SIZE: Final = 32
 """Bytes of a seed, a store's key or a token."""
 KEYS_NAME: Final = "keys.json"
 
+_NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
+"""Errors of file systems without hard links, such as FAT on a stick."""
 _DRAFT_NAME: Final = re.compile(r".+\.[0-9a-f]{16}\.new")
 
 
@@ -26,7 +29,17 @@ def replace_file(path: Path, content: bytes) -> None:
 
 def create_file(path: Path, content: bytes) -> None:
     """Write a file whole or not at all where none is. Raises FileExistsError, OSError; two at a time make one file."""
-    write_beside(path, lambda _: content, lambda beside: os.link(beside, path))
+    write_beside(path, lambda _: content, lambda beside: _put_new(beside, path))
+
+
+def _put_new(draft: Path, path: Path) -> None:
+    try:
+        os.link(draft, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        os.close(open_new(path))  # the name is this process's alone from here on
+        draft.replace(path)
 
 
 def find_drafts(folder: Path) -> list[Path]:

@@ -1,5 +1,6 @@
 """Configuration and folder: every wrong key is named, every secret is private."""
 
+import errno
 import os
 import pwd
 import stat
@@ -173,6 +174,21 @@ def test_what_another_command_makes_at_the_same_moment_is_taken(
     assert caught.value.code == "already_exists"
     assert open_home(path).api_token
     assert [one.name for one in other.path.iterdir()] == [MARK_NAME]
+
+
+def test_a_file_system_without_hard_links_takes_new_files_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key is exported to a stick, and sticks have FAT."""
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    create_file(tmp_path / "user.key", b"first")
+    with pytest.raises(FileExistsError):
+        create_file(tmp_path / "user.key", b"second")
+    assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("user.key", b"first")]
 
 
 def test_an_export_goes_into_the_folder_wherever_the_daemon_was_started(tmp_path: Path) -> None:
