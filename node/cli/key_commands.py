@@ -12,7 +12,7 @@ from node.cli.answers import Outcome, Says, Table, prints
 from node.cli.founding import Founding, check_founded, wanted_protection
 from node.cli.inputs import read_typed
 from node.cli.shared import say, settings, unlocked
-from node.runtime.errors import ServiceError
+from node.runtime.errors import EXIT_OK, ServiceError, kind_of
 
 if TYPE_CHECKING:
     from node.home.key_file import Keys, Protection
@@ -240,23 +240,25 @@ def _describe_refresh(item: Mapping[str, object]) -> str:
 
 
 @key.command("refresh")
-@prints(Table("repos", "name", ("fresh key", _describe_refresh), empty=words.NO_REPOS))
-def refresh(api: "Client") -> Mapping[str, object]:
+@prints(Table("repos", "name", ("fresh key", _describe_refresh), empty=words.NO_MEMBERSHIP))
+def refresh(api: "Client") -> Outcome:
     """State a fresh key in each repo, to which its next secrets are sealed: a stolen copy of this node opens nothing newer.
 
     Where you are an admin, new secrets follow at once. Elsewhere an admin starts them (`ravel repo renew`), or an admin's
     node does after some days. Use it after a theft, after restoring a backup, and now and then.
     """
     found: list[dict[str, object]] = []
+    exit_code = EXIT_OK
     for one in api.list_repos()["repos"]:
-        if not one["whole"] or one["permission"] in ("former", "joining", "damaged"):
+        if not one["whole"] or one["permission"] in ("none", "former", "joining", "damaged"):
             continue
         try:
             fresh = api.state_prekey(one["repo"])
             found.append({**fresh, "name": one["name"], "error": None})
         except ServiceError as error:
             found.append({"repo": one["repo"], "name": one["name"], "epoch": None, "error": error.message})
-    return {"repos": found}
+            exit_code = exit_code or kind_of(error).exit_code
+    return Outcome({"repos": found}, exit_code=exit_code)
 
 
 def _opened(context: typer.Context) -> "Keys":

@@ -91,6 +91,7 @@ def _forked(values: _Values) -> str:
 REPO_FORKED: Final = Says(
     _forked, ("log {name}:main", "read it"), ("inbox offer BRANCH TARGET", "offer what you write back")
 )
+NO_MEMBERSHIP: Final = Says("You are a member of no repo here.")
 REPO_FORGOTTEN: Final = Says(
     "Deleted {repo_given} from this computer. What others have stays with them, and a member stays one.",
     ("gc", "free the space, once the daemon is stopped"),

@@ -8,13 +8,14 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from node.cli.main import main
 from node.home.mnemonic import words_of
-from node.runtime.errors import ERROR_KINDS
+from node.runtime.errors import ERROR_KINDS, ServiceError
 from protocol.crypto.keys import UserSeed
 from tests.support.keyrings import MemoryKeyring, memory_keyring
 
@@ -224,3 +225,27 @@ def test_the_keyring_opens_keys_without_asking(run: Run, memory: MemoryKeyring) 
     assert run("key", "seal", "--keyring").code == "ok"
     assert run("key", "seal", "--keyring", "--passphrase").code == "bad_request"
     assert len(memory.kept) == 1
+
+
+def test_a_fresh_key_that_could_not_be_stated_is_no_success(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def state(repo: str) -> dict[str, object]:
+        if repo == "uncertain":
+            raise ServiceError("feed_uncertain", "the node may not write before it met a peer")
+        return {"repo": repo, "commit": "c", "epoch": "e"}
+
+    def repos(*named: tuple[str, str]) -> SimpleNamespace:
+        found = [{"repo": repo, "name": repo, "whole": True, "permission": held} for repo, held in named]
+        return SimpleNamespace(list_repos=lambda: {"repos": found}, state_prekey=state)
+
+    def refresh(*named: tuple[str, str]) -> CommandResult:
+        monkeypatch.setattr("node.cli.answers.client", lambda _: repos(*named))
+        return run("key", "refresh")
+
+    assert refresh(("one", "owner")).code == "ok"
+    mixed = refresh(("uncertain", "read"), ("one", "owner"))
+    assert (mixed.code, "may not write" in mixed.out, "in use" in mixed.out) == ("feed_uncertain", True, True)
+    for held in ("none", "former", "joining"):
+        told = refresh(("uncertain", held))
+        assert (told.code, "You are a member of no repo here." in told.said + told.out) == ("ok", True)
