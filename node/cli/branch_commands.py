@@ -400,6 +400,17 @@ def log(
         raise ServiceError(
             "bad_request", "--after and --before go with --by-time", "positions are --from and --to"
         )
+    given = {
+        "--digest": digest,
+        "--whole": whole,
+        "--at": bool(at),
+        "--by-time": by_time,
+        "--from and --to": start is not None or end is not None,
+    }
+    if len(chosen := [name for name, is_given in given.items() if is_given]) > 1:
+        raise ServiceError(
+            "bad_request", f"{chosen[0]} shows something else than {chosen[1]}", "give one of them"
+        )
     if digest:
         return api.show_digest(branch)
     shown = limit or _SHOWN

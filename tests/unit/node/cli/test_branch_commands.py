@@ -1,8 +1,11 @@
 """What commands on branches print."""
 
 import pytest
+from typer.testing import CliRunner
 
 from node.cli.branch_commands import print_merge
+from node.cli.main import app
+from node.runtime.errors import ServiceError
 from ravel.types.branches import MergeResult
 
 DONE: MergeResult = {"branch": "b" * 52, "commit": "c" * 52, "carried": 2, "left": 0, "files_left": []}
@@ -30,3 +33,22 @@ def test_a_merge_says_what_it_left_and_what_to_do(
     assert out in printed.out
     assert printed.err.strip().startswith(notes)
     assert bool(notes) == bool(printed.err)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--digest", "--at", "v1"),
+        ("--digest", "--whole"),
+        ("--whole", "--at", "v1"),
+        ("--at", "v1", "--by-time"),
+        ("--at", "v1", "--to", "3"),
+        ("--by-time", "--from", "3"),
+    ],
+    ids=" ".join,
+)
+def test_a_log_is_asked_for_in_one_way(options: tuple[str, ...]) -> None:
+    """None of two is passed over: the digest of all is not that of what a tag names."""
+    refused = CliRunner().invoke(app, ["log", "main", *options]).exception
+    assert isinstance(refused, ServiceError)
+    assert (refused.code, refused.advice) == ("bad_request", "give one of them")
