@@ -11,7 +11,7 @@ import typer
 from node.cli.answers import Outcome, print_fields, print_table, prints
 from node.cli.completion import complete_branches
 from node.cli.progress import show_progress
-from node.runtime.errors import ServiceError
+from node.runtime.errors import ERROR_KINDS, EXIT_OK, ServiceError
 from protocol.limits.formats import NAME_SIZE_MAX
 from protocol.limits.users import IMPORTED_WINDOW_MAX
 from ravel.characters import display_safe
@@ -62,12 +62,18 @@ def import_ssb(
     key = hmac_key_of(hmac_key)
     if hmac_key and key is None:
         raise ServiceError("bad_request", "the HMAC key is not 32 bytes in base64", "give the network's key")
+    if refused is not None and refused.exists() and refused.samefile(file):
+        raise ServiceError(
+            "bad_request", f"{file} is the log itself, which --refused would empty", "name another file"
+        )
     target = _RepoTarget(api, repo)
     with _refusals(refused) as on_refusal, show_progress("imported", "message", None) as progress:
         report = import_ssb_log(file, target, key, progress=progress, on_refusal=on_refusal)
     if not report.imported + report.already + report.refused.total():
         raise ServiceError("bad_input", "there is nothing in it to import", "give a log that has messages")
-    return Outcome(report.as_json(), shown=report)
+    is_all_refused = not report.imported + report.already
+    code = ERROR_KINDS["bad_input"].exit_code if is_all_refused else EXIT_OK
+    return Outcome(report.as_json(), shown=report, exit_code=code)
 
 
 class _RepoTarget:
