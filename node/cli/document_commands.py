@@ -15,6 +15,7 @@ import typer
 
 from node.cli.answers import Fields, Outcome, Table, marks, print_fields, prints
 from node.cli.branch_commands import BranchArgument
+from node.cli.downloads import check_target, receive
 from node.cli.inputs import read_input, write_lines
 from node.cli.shared import say
 from node.runtime.errors import ServiceError
@@ -290,7 +291,12 @@ def _write_text(shown: "tuple[TextView, str | None, Path]") -> None:
             "the update",
         )
     if root is not None and not answer["text"]:
-        say(f"note: no text called {root!r} has words here")
+        absent = f"no text called {root!r} has words here"
+        if str(out) != "-":  # a name that is mistyped must not empty what is there
+            raise ServiceError(
+                "not_found", absent, "`ravel document list BRANCH --kind text` shows what there is"
+            )
+        say(f"note: {absent}")
     for one in answer["faults"]:
         say(f"commit {one['commit']}: {_FAULTS[one['fault']]}")
     count = answer["refused"] + answer["passed_over"]
@@ -301,15 +307,10 @@ def _write_text(shown: "tuple[TextView, str | None, Path]") -> None:
         print("\n".join(map(display_safe, (answer["text"] or "").split("\n"))))
         return
     content = (answer["text"] or "").encode() if root is not None else b64decode(answer["update"])
-    try:
-        if str(out) == "-":
-            sys.stdout.buffer.write(content)
-        else:
-            out.write_bytes(content)
-    except OSError as error:
-        raise ServiceError(
-            "storage_failed", f"{out} cannot be written: {error}", "choose another --out"
-        ) from None
+    if str(out) == "-":
+        sys.stdout.buffer.write(content)
+    else:
+        receive(iter([content]), check_target(out, "text", replaces=True), None, replaces=True)
 
 
 @text.command("pull")
@@ -342,7 +343,7 @@ def _put_all(api: "Client", branch: str, name: str, lines: list[str]) -> None:
 def _read_entries(line: str) -> dict[str, str]:
     try:
         entries = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ServiceError("bad_input", f"a line is no JSON: {error}: {line[:80]!r}") from None
     if not isinstance(entries, dict) or not all(isinstance(value, str) for value in entries.values()):
         raise ServiceError(
