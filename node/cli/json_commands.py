@@ -98,31 +98,44 @@ def query(
     documents: list[FoundDocument] = []
     unreadable: list[str] = []
     cursor: str | None = ""
-    while cursor is not None and len(documents) < limit:
+    # One more than wanted tells of the rest: a sorted answer has no cursor to tell it by.
+    while cursor is not None and len(documents) <= limit:
         window = api.follow_json_documents(
             branch,
             prefix=prefix,
             where=where,
             sort=sort,
             cursor=cursor,
-            limit=min(limit - len(documents), QUERY_LIMIT_MAX),
+            limit=min(limit + 1 - len(documents), QUERY_LIMIT_MAX),
         )
         documents += window["documents"]
         unreadable += window["unreadable"]
         cursor = window["cursor"]
     if unreadable:
         say(f"cannot be read now: {', '.join(unreadable)}")
-    return Outcome({"documents": documents, "unreadable": unreadable, "more": cursor is not None})
+    has_more = len(documents) > limit
+    if has_more:
+        say(f"note: there are more than {limit}: --limit")
+    return Outcome({"documents": documents[:limit], "unreadable": unreadable, "more": has_more})
 
 
 def _parse_value(text: str) -> object:
     content = read_input("-", REQUEST_SIZE_MAX) if text == "-" else text
     try:
-        return json.loads(content)
+        return json.loads(content, object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:
         raise ServiceError(
             "bad_input", f"the value is no JSON: {error}", "a text stands in quotes: '\"Buy tea\"'"
         ) from None
+
+
+def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return a map. Raises ValueError for a key that stands twice, of which one value would be lost."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        repeated = next(key for number, (key, _) in enumerate(pairs) if key in dict(pairs[:number]))
+        raise ValueError(f"the key {repeated!r} stands twice in one object")
+    return found
 
 
 def _parse_path(api: "Client", branch: str, name: str, text: str) -> list[str | int]:

@@ -1,5 +1,6 @@
 """Commands on documents: what they refuse, and what they leave as it is."""
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -59,7 +60,44 @@ def test_a_text_that_finds_no_room_leaves_the_file_that_was_there(
     assert [one.name for one in tmp_path.iterdir()] == ["notes.txt"]
 
 
+@pytest.mark.parametrize("value", ['{"a": 1, "a": 2}', '[{"b": {"a": 1, "c": 1, "a": 1}}]'])
+def test_a_value_with_a_key_that_stands_twice_is_refused(invoke: Invoke, value: str) -> None:
+    for arguments, stdin in (((value,), ""), (("-",), value)):
+        done = invoke("json", "put", "main", "", *arguments, stdin=stdin)
+        assert isinstance(done.exception, ServiceError)
+        assert done.exception.code == "bad_input"
+        assert "the key 'a' stands twice" in done.exception.message
+
+
 def test_a_line_of_brackets_without_end_is_refused(invoke: Invoke) -> None:
     done = invoke("dict", "put", "main", "-", stdin="[" * 200_000)
     assert isinstance(done.exception, ServiceError)
     assert done.exception.code == "bad_input"
+
+
+def test_a_put_value_is_sent_as_it_was_written(invoke: Invoke) -> None:
+    sent: list[Any] = []
+
+    def edit_json(_branch: str, edits: object, **_: object) -> dict[str, object]:
+        sent.append(edits)
+        return {"commits": []}
+
+    value = {"a": [1, {"a": 2}], "b": {"a": None}}
+    assert invoke("json", "put", "main", "", json.dumps(value), edit_json=edit_json).exit_code == 0
+    assert sent[0][0]["value"] == value
+
+
+@pytest.mark.parametrize("sort", ["", "due"], ids=["by name", "sorted"])
+@pytest.mark.parametrize("limit, has_more", [(1, True), (2, True), (3, False), (4, False)])
+def test_a_query_says_whether_there_are_more(invoke: Invoke, sort: str, limit: int, has_more: bool) -> None:
+    def find(_branch: str, *, cursor: str, limit: int, **_: object) -> dict[str, object]:
+        start = int(cursor or 0)
+        found = [{"name": str(one), "value": one} for one in range(3)][start : start + limit]
+        end = start + len(found)
+        return {"documents": found, "unreadable": [], "cursor": str(end) if not sort and end < 3 else None}
+
+    options = ("--sort", sort, "--limit", str(limit), "--json")
+    done = invoke("json", "query", "main", *options, follow_json_documents=find)
+    answer = json.loads(done.stdout)
+    assert (len(answer["documents"]), answer["more"]) == (min(limit, 3), has_more)
+    assert ("there are more than" in done.stderr) == has_more
