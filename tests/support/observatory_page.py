@@ -50,8 +50,12 @@ def observatory_page(made: str) -> str:
     """Return the page: what is compared, the figures, and where Ravel is not first."""
     run, said = read_run(), read_systems()
     systems = said["systems"]
-    names = {"entries": f"{run.about['entries']:,}", "away": max(1, run.about["entries"] // 50)}
     rate = run.about["verifications_per_second"]
+    names = {
+        "entries": f"{run.about['entries']:,}",
+        "away": max(1, run.about["entries"] // 50),
+        "check": round(1e6 / rate),
+    }
     rounds = "1 round" if run.about["value"] == 1 else f"{run.about['value']} rounds"
     titles = {one["name"]: one["title"].format_map(names) for one in said["workloads"]}
     lines = ["# Observatory: the same work by other systems", "", made]
@@ -83,7 +87,7 @@ def observatory_page(made: str) -> str:
                 f"{one['title']} ({_times(_median(found, {'name': _OURS}) / _median(found, one))})"
                 for one in sorted(before, key=lambda one: _median(found, one))
             )
-            lines.append(f"- **{titles[workload['name']]}**: {ahead}. {workload['why']}")
+            lines.append(f"- **{titles[workload['name']]}**: {ahead}. {workload['why'].format_map(names)}")
     lines += [
         "",
         "## Measure again",
