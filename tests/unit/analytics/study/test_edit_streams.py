@@ -1,7 +1,9 @@
 """Counts of edits, against the published algorithm as it moves entries of a list, and against brute force."""
 
+import json
 from bisect import bisect_left
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -83,6 +85,20 @@ class ListTimeline:
 
     def key(self, commit: int) -> tuple[int, int]:
         return self.rank[commit], self.graph.names[commit]
+
+
+def test_the_published_package_sends_as_many_commands_and_ends_in_the_same_order() -> None:
+    """What `ask_scuttlesort.py` had version 0.0.6 answer: each delivery of the list here, and the sum as it is counted."""
+    told = Path(__file__).with_name("scuttlesort.jsonl").read_text(encoding="utf-8").splitlines()
+    for answer in map(json.loads, told):
+        graph = Graph(
+            [tuple(causes) for causes in answer["causes"]], [0] * len(answer["names"]), answer["names"]
+        )
+        timeline = ListTimeline(graph)
+        assert [timeline.take(commit) for commit in answer["delivery"]] == answer["sent"]
+        assert timeline.list == answer["ended"]
+        assert replay(graph, answer["delivery"]).reference == sum(answer["sent"])
+    assert len(told) == 60
 
 
 def least_edits(before: Sequence[int], after: Sequence[int]) -> int:
