@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 from node.api.callers import Callers, caller_of
 from node.api.repeats import Kept, Repeats, fingerprint_of
 from node.api.requests import parse_json, read_chunks, refusal_of
-from node.content.posts import Posts
+from node.content.posts import Posts, check_said
 from node.contract.commits import STREAM_POSTS, StreamedPost
 from node.contract.endpoint import LINES_TYPE
 from node.runtime.blocking import RunBlocking
@@ -208,6 +208,7 @@ class _PostStream(Response):
                 "too_large", f"a line has at most {WRITE_STREAM_LINE_SIZE_MAX} bytes", "send a shorter text"
             )
         post = await parse_json(line, StreamedPost, self._streams.run_blocking)
+        check_said(post.text)
         if not post.key:
             return _Line(post, None)
         fingerprint = blake3(self._origin + line).digest()

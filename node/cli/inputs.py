@@ -97,4 +97,6 @@ def write_lines(write: Callable[[list[str]], object], unit: str, count_max: int)
             raise ServiceError(
                 error.code, f"{error}; written before that: {counted(written, unit)}", error.advice
             ) from None
+    if not written:
+        raise ServiceError("bad_input", "no line came by standard input", "nothing was written")
     return {f"{unit}s": written}

@@ -62,6 +62,12 @@ class _Target:
     is_deleted: bool
 
 
+def check_said(text: str) -> None:
+    """Refuse what says nothing. Raises ServiceError `bad_request`."""
+    if not text.strip():
+        raise ServiceError("bad_request", "the text is empty", "say what to write, in quotes")
+
+
 class Posts:
     """Writes posts into branches, which are named as `find_branch` takes them."""
 
@@ -75,7 +81,7 @@ class Posts:
     ) -> WrittenCommitView:
         """Write one post on the branch's heads, with the files that commits have added; durable when this returns."""
         target = self._find_branch(branch)
-        body = await self._make_post(target, text, resolve_mentions)
+        body = await self._make_post(target, text, resolve_mentions, attachments)
         draft = Draft(body, tangles=await self._attach(target, attachments))
         return _written_view(target, await write_commit(self._hub, self._author, target, draft))
 
@@ -85,6 +91,8 @@ class Posts:
         Raises ServiceError as `write`: its message then says how many are written, which are the first.
         """
         target = self._find_branch(branch)
+        for text in texts:
+            check_said(text)
         commits: list[WrittenCommit] = []
         for part in chunks(texts, WRITE_GROUP_COMMITS_MAX):
             try:
@@ -120,14 +128,15 @@ class Posts:
         target = await self._find(commit)
         row = target.row
         first = row.about if row.relation == Relation.REPLY and row.about is not None else row.commit_id
-        body = await self._make_post(target.branch, text, resolve_mentions)
+        body = await self._make_post(target.branch, text, resolve_mentions, attachments)
         draft = Draft(body, tangles=await self._attach(target.branch, attachments))
         return await self._write_about(target, draft, Relation.REPLY, first)
 
     async def edit(self, commit: str, text: str, resolve_mentions: bool = False) -> WrittenPost:
         """Give a post another text. Raises ServiceError where it is not this person's, or has no text to change."""
         target = await self._find_own(commit, "edit")
-        draft = Draft(await self._make_post(target.branch, text, resolve_mentions))
+        files = () if text.strip() else await self._hub.run_blocking(self._load_attached, target.row)
+        draft = Draft(await self._make_post(target.branch, text, resolve_mentions, files))
         return await self._write_about(target, draft, Relation.EDIT, target.row.commit_id)
 
     async def delete(self, commit: str) -> WrittenPost:
@@ -183,7 +192,10 @@ class Posts:
 
     # --- steps ---
 
-    async def _make_post(self, branch: Branch, text: str, resolves: bool) -> Post:
+    async def _make_post(self, branch: Branch, text: str, resolves: bool, files: Sequence[object]) -> Post:
+        """Return the body of a post, which may say nothing where it has files. Raises ServiceError `bad_request`."""
+        if not files:
+            check_said(text)
         if resolves and "@" in text and branch.facts.has_members:
             repo = self._hub.replica.repos[branch.repo_num]
             text = await self._hub.run_blocking(resolve_mentions, self._hub.replica, repo, text)

@@ -13,7 +13,7 @@ from typing import Final
 from node.authoring.author import Author
 from node.authoring.writing import create_branch, create_repo, write_commit
 from node.content.documents import UNREADABLE, Documents
-from node.content.posts import Posts
+from node.content.posts import Posts, check_said
 from node.ingest.replica import load_blocks_of
 from node.membership.devices import find_devices, find_home
 from node.membership.inbox import STATUS, Inbox, opens
@@ -388,8 +388,7 @@ def _join(text: str, answers: str) -> str:
 
     Without words it would be offered with an empty note, which asks for trust.
     """
-    if not text.strip():
-        raise ServiceError("bad_request", "the text is empty", "say what to write, in quotes")
+    check_said(text)
     if len(text) > COMMENT_SIZE_MAX:
         raise ServiceError(
             "too_large",

@@ -258,6 +258,8 @@ export const SAID = {
   "{0} is no usable file of keys: {1}": "{0} ist keine brauchbare Schlüsseldatei: {1}",
   "these words are no key: {0}": "diese Wörter sind kein Schlüssel: {0*}",
   "compare them with the paper": "vergleiche sie mit dem Papier",
+  "no line came by standard input": "auf der Standardeingabe kam keine Zeile",
+  "nothing was written": "nichts wurde geschrieben",
   "a passphrase has at least {0} characters": "eine Passphrase hat mindestens {0} Zeichen",
   "choose a longer one: four random words, say": "wähl eine längere, etwa vier zufällige Wörter",
   "no passphrase was typed twice in {0} tries": "in {0} Versuchen wurde keine Passphrase zweimal gleich getippt",

@@ -85,13 +85,14 @@ async def test_a_line_that_is_refused_ends_nothing(tmp_path: Path) -> None:
             b'{"text":1}\n',
             b'{"text":"a","text":"b"}\n',
             b"\n",
+            _line(" "),
             _line(longest),
             _line(longest + "x"),
             b"{" + b" " * WRITE_STREAM_LINE_SIZE_MAX + b"}\n",
             _line("a key", "with space"),
             _line("last").removesuffix(b"\n"),
         )
-        refused = ["bad_request"] * 3
+        refused = ["bad_request"] * 4
         expected = ["written", *refused, "written", "bad_request", "too_large", "bad_request", "written"]
         assert _codes(answers) == expected
         assert [item["text"] for item in await _items(one)] == ["first", longest, "last"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from node.cli.bundle_commands import unix_moment
-from node.cli.inputs import group_lines, read_input, read_typed
+from node.cli.inputs import group_lines, read_input, read_typed, write_lines
 from node.runtime.errors import ServiceError
 from protocol.limits.formats import TEXT_SIZE_MAX
 
@@ -71,6 +71,12 @@ def test_a_byte_order_mark_is_no_part_of_the_first_line() -> None:
 
 def test_nothing_gives_nothing() -> None:
     assert [*group_lines(Pipe())] == []
+
+
+def test_input_without_a_line_is_refused_and_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\n  \n")))
+    with pytest.raises(ServiceError, match="no line came"):
+        write_lines(lambda _: pytest.fail("nothing is to be written"), "post", 10)
 
 
 def test_what_is_not_utf_8_is_named_by_its_line() -> None:
