@@ -1677,6 +1677,7 @@ export interface OfferAnswerRequest {
 export interface OfferPreview {
   authors: OfferedAuthor[];
   carried: number;
+  documents: OfferedDocument[];
   files_left: string[];
   kinds: OfferedKind[];
   left: number;
@@ -1689,6 +1690,22 @@ export interface OfferedAuthor {
   author: string;
   author_name: string;
   count: number;
+}
+
+/** A document that a merge would change. */
+export interface OfferedDocument {
+  added: number;
+  kind: "set" | "dict" | "text";
+  lines: OfferedLine[];
+  name: string;
+  removed: number;
+  title: string;
+}
+
+/** A line of a document, before or after a merge. */
+export interface OfferedLine {
+  change: "added" | "removed" | "same" | "skipped";
+  text: string;
 }
 
 /** Commits of one kind that a merge would write. */

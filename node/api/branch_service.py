@@ -19,6 +19,7 @@ from node.content.document_queries import DocumentQueries
 from node.content.documents import Documents
 from node.content.files import FileService
 from node.content.json_documents import JsonDocuments
+from node.content.merge_changes import MergeChanges
 from node.content.merging import Merging
 from node.content.posts import Posts
 from node.content.search import Search
@@ -98,8 +99,9 @@ class BranchService:
         self.names = Names(hub, author, find_member_repo, find_member_branch)
         self.merging = Merging(hub, author, find_member_branch)
         self.stated_comments = StatedComments(hub, author, self.documents)
+        changes = MergeChanges(hub, author, self.documents)
         self.inbox = Inbox(
-            hub, author, people.sharing, self.stated_comments, find_member_repo, find_member_branch
+            hub, author, people.sharing, self.stated_comments, changes, find_member_repo, find_member_branch
         )
         self.comments = Comments(
             hub, author, self.inbox, self.posts, self.documents, find_member_repo, find_branch

@@ -32,6 +32,7 @@ CommentArgument = Annotated[
 ]
 _TEXT_WIDTH = 72
 _POLL_SECONDS = 0.5
+_SIGNS = {"added": "+", "removed": "-", "same": " ", "skipped": "…"}
 
 
 def _status(item: Mapping[str, Any]) -> str:
@@ -41,7 +42,7 @@ def _status(item: Mapping[str, Any]) -> str:
 
 
 def _print_look(shown: "tuple[OfferPreview, str]") -> None:
-    """Print what an offer to a repo brings: counts, by whom, and the first posts."""
+    """Print what an offer to a repo brings: counts, by whom, the first posts, and lines of documents that change."""
     answer, repo = shown
     if not answer["carried"] and not answer["left"]:
         say_wrapped("It brings nothing that is not here already.")
@@ -51,6 +52,12 @@ def _print_look(shown: "tuple[OfferPreview, str]") -> None:
     say_wrapped(f"It brings {counted(answer['carried'], 'commit')} ({kinds}), by {names}.")
     for one in answer["posts"]:
         print(display_safe(f"  {author(one)}: {first_line(one['text'], _TEXT_WIDTH)}"))
+    for document in answer["documents"]:
+        print(display_safe(f"  {document['kind']} {document['title'] or document['name']}".rstrip() + ":"))
+        for line in document["lines"]:
+            print(
+                display_safe(f"  {_SIGNS[line['change']]} {first_line(line['text'], _TEXT_WIDTH)}".rstrip())
+            )
     if files := answer["files_left"]:
         say_wrapped(f"Files that do not come with it: {', '.join(files)}.")
     if answer["left"]:

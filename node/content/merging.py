@@ -245,9 +245,9 @@ class MergePlan:
         return [*self._drafts, Draft(Merge(self.source.branch_id, ends), tuple(heads)[-ACK_COUNT_MAX:])]
 
     @property
-    def carried_bodies(self) -> Iterator[Carried]:
-        """Commits that `plan` carries, in its order."""
-        return (one.body for one in self._drafts if isinstance(one.body, Carried))
+    def carried_bodies(self) -> Iterator[tuple[str, Carried]]:
+        """Commits that `plan` carries, in its order, with the name of the document that each is of."""
+        return ((one.document, one.body) for one in self._drafts if isinstance(one.body, Carried))
 
     @property
     def _root(self) -> CommitId:

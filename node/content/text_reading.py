@@ -35,6 +35,7 @@ from protocol.limits.users import (
     DOCUMENT_OPERATIONS_CACHED_MAX,
     DOCUMENT_SIZE_MAX,
     DOCUMENT_VALUE_COUNT_MAX,
+    FORK_DEPTH_MAX,
     STATE_COUNT_MAX,
 )
 from storage.commits.commits import (
@@ -59,6 +60,8 @@ _ROOM: Final = 8192
 ORIGINS_KNOWN_MAX: Final = 4096
 _NEW_MAX: Final = 10_000
 """New updates that are added to a text one by one; with more it is read anew."""
+_LAST_DEPTH: Final = FORK_DEPTH_MAX + 1
+"""First part of the place of what is not written yet: behind every branch that continues another."""
 
 
 SnapshotPlace = tuple[int, int]
@@ -385,12 +388,8 @@ class TextReader:
             name, author, branch_id = origin.commit, origin.author, origin.branch
         is_copy = author != row.author
         is_stray = is_copy and branch_id == here
-        try:
-            content: TextRanges | None = read_ranges(said.update)
-        except BadUpdate:
-            content = None
         clients = _clients_of(author, branch_id)
-        return _Kept(name, clients, is_copy, is_stray, content, said.replaces, size)
+        return _Kept(name, clients, is_copy, is_stray, _ranges_of(said), said.replaces, size)
 
     def _proof(self, row: TimelineRow, commit: Commit) -> _Proof:
         secret = self._replica.convergence_secret(row)
@@ -404,6 +403,24 @@ class TextReader:
             if weight <= DOCUMENT_OPERATIONS_CACHED_MAX:
                 self._kept.update(fresh)
                 self._weight += weight
+
+
+def carried_edit(
+    carried: Carried, said: TextUpdate, author: UserId, branch_id: BranchId, place: int
+) -> TextEdit:
+    """Return the edit that an update becomes which `author` is to carry over to a branch, behind all that stands there."""
+    clients = _clients_of(carried.author, carried.branch)
+    is_copy = carried.author != author
+    is_stray = is_copy and carried.branch == branch_id
+    key = (_LAST_DEPTH, 0, place, carried.commit)
+    return TextEdit(carried.commit, key, clients, _ranges_of(said), said.replaces, is_copy, is_stray)
+
+
+def _ranges_of(said: TextUpdate) -> TextRanges | None:
+    try:
+        return read_ranges(said.update)
+    except BadUpdate:
+        return None
 
 
 @lru_cache(ORIGINS_KNOWN_MAX)

@@ -17,6 +17,10 @@ OFFERED_POSTS_SHOWN_MAX: Final = 20
 """Posts of an offer that a look shows: one reads some, and decides; all stand in the offered branch."""
 OFFERED_AUTHORS_SHOWN_MAX: Final = 20
 """Authors of an offer that a look names, those of the most commits."""
+OFFERED_DOCUMENTS_SHOWN_MAX: Final = 20
+"""Lists, tables and texts of which a look shows the lines that change."""
+OFFERED_LINES_SHOWN_MAX: Final = 100
+"""Lines of one document that a look shows: three screens."""
 
 
 CommentText = Annotated[str, Meta(max_length=COMMENT_SIZE_MAX)]

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from node.authoring.author import Author
 from node.authoring.writing import write_commit
+from node.content.merge_changes import MergeChanges
 from node.content.merging import MergePlan, run_merge
 from node.contract.inbox import OFFERED_AUTHORS_SHOWN_MAX, OFFERED_POSTS_SHOWN_MAX
 from node.ingest.replica import load_blocks_of, open_stored
@@ -42,7 +43,15 @@ from protocol.ids import BranchId, CommitId, TopicKey, UserId
 from protocol.limits.formats import ACK_COUNT_MAX
 from protocol.limits.users import MERGES_LOOKED_MAX
 from ravel.types.branches import MergeResult
-from ravel.types.inbox import OfferAnswer, OfferedPost, OfferList, OfferMade, OfferPreview, OfferView
+from ravel.types.inbox import (
+    OfferAnswer,
+    OfferedDocument,
+    OfferedPost,
+    OfferList,
+    OfferMade,
+    OfferPreview,
+    OfferView,
+)
 from ravel.types.values import Empty
 from storage.commits.commits import load_last_of_kinds
 from storage.commits.heads import load_heads
@@ -62,12 +71,14 @@ class Inbox(RepoActions):
         author: Author,
         sharing: Sharing,
         stated: StatedComments,
+        changes: MergeChanges,
         find_repo: Callable[[str], Repo],
         find_branch: Callable[[str], Branch],
     ) -> None:
         super().__init__(hub, author, find_repo, find_branch)
         self._sharing = sharing
         self._stated = stated
+        self._changes = changes
 
     async def offer(self, source: str, branch: str, note: str, *, pulls: bool) -> OfferMade:
         """Offer a branch of this user, `source`, to the inbox of the repo of `branch`."""
@@ -119,7 +130,9 @@ class Inbox(RepoActions):
         """Show what `merge` would write now, or would once it is accepted. Costs O(commits of both branches)."""
         of_repo = self._find_repo(repo)
         found, merge = await self._plan(of_repo, await self._find_pull(of_repo, offer))
-        return await self._hub.run_blocking(self._look, found, merge)
+        await self._hub.run_blocking(self._plan_only, merge)
+        documents = await self._changes.find(merge)
+        return await self._hub.run_blocking(self._look, found, merge, documents)
 
     async def merge(self, repo: str, offer: str) -> MergeResult:
         """Write again, as this user, what an accepted offer has and its document has not."""
@@ -215,14 +228,16 @@ class Inbox(RepoActions):
             raise ServiceError("incomplete", "the branch that the offer is for is not here yet")
         return found, MergePlan(self._hub.replica, source, targets[0])
 
-    def _look(self, found: FoundOffer, merge: MergePlan) -> OfferPreview:
+    def _plan_only(self, merge: MergePlan) -> None:
         with self._hub.replica.database.read() as connection:
             merge.plan(connection)
+
+    def _look(self, found: FoundOffer, merge: MergePlan, documents: list[OfferedDocument]) -> OfferPreview:
         posts: list[OfferedPost] = []
         kinds: Counter[str] = Counter()
         authors: Counter[UserId] = Counter()
         name = partial(self._hub.replica.people.name, self._hub.replica.repos[merge.target.repo_num].repo_id)
-        for carried in merge.carried_bodies:
+        for _, carried in merge.carried_bodies:
             body = content_of(carried)
             authors[carried.author] += 1
             kinds["unknown" if isinstance(body, UnknownBody) else kind_name(type(body))] += 1
@@ -244,6 +259,7 @@ class Inbox(RepoActions):
                 for author, count in authors.most_common(OFFERED_AUTHORS_SHOWN_MAX)
             ],
             "posts": posts,
+            "documents": documents,
             "left": merge.left,
             "files_left": merge.files_left,
         }

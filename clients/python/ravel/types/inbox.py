@@ -72,6 +72,35 @@ class OfferedAuthor(TypedDict):
     count: Annotated[int, Meta(ge=1)]
 
 
+class OfferedLine(TypedDict):
+    """A line of a document, before or after a merge."""
+
+    change: Annotated[
+        str,
+        one_of(
+            "added",
+            "removed",
+            "same",
+            "skipped",
+            description="`same`: it stands beside a change; `skipped`: for lines between changes.",
+        ),
+    ]
+    text: Annotated[
+        str, means("An item; a key, a colon and its value; or a line: 200 characters of it at most.")
+    ]
+
+
+class OfferedDocument(TypedDict):
+    """A document that a merge would change."""
+
+    kind: Annotated[str, one_of("set", "dict", "text", description="What it is.")]
+    name: Annotated[str, means("The name of the document; of a text that of its root.")]
+    title: Annotated[str, means("Empty: none.")]
+    added: Count
+    removed: Count
+    lines: Annotated[list[OfferedLine], means("The first 100.")]
+
+
 class OfferPreview(TypedDict):
     """Content that a merge of an offer would write now."""
 
@@ -80,6 +109,12 @@ class OfferPreview(TypedDict):
     kinds: list[OfferedKind]
     authors: Annotated[list[OfferedAuthor], means("20 at most, the most commits first.")]
     posts: Annotated[list[OfferedPost], means("The first 20, in their order.")]
+    documents: Annotated[
+        list[OfferedDocument],
+        means(
+            "Lists, tables and texts that would change, without those that cannot be read now. 20 at most."
+        ),
+    ]
     left: Annotated[Count, means("Count of commits that are too large, or cannot be read.")]
     files_left: Annotated[list[str], means("Names of files that would not be carried.")]
 

@@ -6,9 +6,15 @@ from typing import Any, get_args, get_type_hints, is_typeddict
 import msgspec
 import pytest
 
+from node.content.merge_changes import LINE_LENGTH_MAX
 from node.contract import table
 from node.contract.endpoint import PATH_PARAMETERS, PREFIX, Endpoint
-from node.contract.inbox import OFFERED_AUTHORS_SHOWN_MAX, OFFERED_POSTS_SHOWN_MAX
+from node.contract.inbox import (
+    OFFERED_AUTHORS_SHOWN_MAX,
+    OFFERED_DOCUMENTS_SHOWN_MAX,
+    OFFERED_LINES_SHOWN_MAX,
+    OFFERED_POSTS_SHOWN_MAX,
+)
 from node.contract.table import ENDPOINTS, ROUTED, SUBJECTS, AnyEndpoint
 from node.runtime.errors import ERROR_KINDS
 from protocol.limits.formats import PROFILE_COLOR_COUNT
@@ -23,7 +29,7 @@ from protocol.limits.users import (
 )
 from ravel.types.commits import ReplyTo
 from ravel.types.documents import TextView
-from ravel.types.inbox import CommentList, OfferPreview
+from ravel.types.inbox import CommentList, OfferedDocument, OfferedLine, OfferPreview
 from ravel.types.members import MemberView
 from ravel.types.peers import TopicView
 from ravel.types.repos import RepoStanding
@@ -100,7 +106,10 @@ def test_no_answer_is_left_open(endpoint: AnyEndpoint) -> None:
     [
         (CommentList, COMMENTS_LOOKED_MAX),
         (OfferPreview, OFFERED_AUTHORS_SHOWN_MAX),
+        (OfferPreview, OFFERED_DOCUMENTS_SHOWN_MAX),
         (OfferPreview, OFFERED_POSTS_SHOWN_MAX),
+        (OfferedDocument, OFFERED_LINES_SHOWN_MAX),
+        (OfferedLine, LINE_LENGTH_MAX),
         (MemberView, PROFILE_COLOR_COUNT),
         (ReplyTo, QUOTE_LENGTH_MAX),
         (RepoStanding, HELPERS_MAX),

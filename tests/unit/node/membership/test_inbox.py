@@ -12,6 +12,7 @@ from trio.testing import MockClock
 from node.api.targets import Targets
 from node.authoring.drafting import Draft
 from node.content.documents import Documents
+from node.content.merge_changes import MergeChanges
 from node.content.merging import Merging
 from node.content.posts import Posts
 from node.ingest.replica import Replica
@@ -80,6 +81,7 @@ def _inbox(node: Node) -> Inbox:
         node.author,
         _sharing(node),
         StatedComments(node.hub, node.author, _documents(node)),
+        MergeChanges(node.hub, node.author, _documents(node)),
         lambda name: _repo(node, name),
         lambda name: _branch(node, name),
     )
