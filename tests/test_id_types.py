@@ -28,6 +28,7 @@ a cipher gives a meaning to."""
 
 MAKERS: Final = {
     "answer", "answer_ranges", "box_nonce", "box_pad", "commit_key_pad", "commit_key_context", "declare_kind", "decrypt",
+    "decrypt_edit",
     "decrypt_unchecked", "encode", "encode_bare", "encode_batch",
     "encoded",
     "encode_body", "encode_end",

@@ -16,7 +16,7 @@ from protocol.crypto.keys import BlockKey, ConvergenceSecret, GivenKey, SigningK
 from protocol.formats.block import Block, Reference
 from protocol.formats.body import Body, encode_body
 from protocol.formats.commit import NO_BRANCH, NO_MARK, Commit, Content, Links, TanglePlace, create_commit
-from protocol.formats.declared_kind import declare_kind, declared_kind, unopened_body
+from protocol.formats.declared_kind import EDITS_OF_VALUES, declare_kind, declared_kind, unopened_body
 from protocol.formats.object import build_object
 from protocol.formats.publication import Publication, create_publication, encode_publication
 from protocol.ids import BranchMark, CommitId, EpochId, ObjectId, TopicKey, UserId
@@ -113,10 +113,11 @@ class WrittenCommit:
 
 @dataclass(frozen=True, slots=True)
 class EncodedCommit:
-    """A commit in its blocks: its own, then its body's, then what an init names."""
+    """A commit in its blocks: its own, then its body's, then what an init names. `body` is the encoding of its body."""
 
     commit: Commit
     blocks: tuple[Block, ...]
+    body: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +142,8 @@ def encode_draft(
     """
     try:
         facts, secret = target.facts, target.convergence_secret
-        reference, body_blocks = build_object(encode_body(draft.body), secret)
+        body = encode_body(draft.body)
+        reference, body_blocks = build_object(body, secret)
         group = TanglePlace(GROUP, facts.init_id, place.seen)
         content = Content(
             keys.user,
@@ -165,7 +167,7 @@ def encode_draft(
         )
     except DecodeError as error:
         raise ServiceError("bad_request", f"this cannot be a commit: {error}") from None
-    return EncodedCommit(commit, (block, *body_blocks, *draft.further_blocks))
+    return EncodedCommit(commit, (block, *body_blocks, *draft.further_blocks), body)
 
 
 def encode_dated(
@@ -196,14 +198,15 @@ def make_publication(target: Target, drafted: EncodedCommit) -> WrittenCommit:
         )
     except DecodeError as error:
         raise ServiceError("bad_request", f"this cannot be a commit: {error}") from None
-    commit, made = drafted.commit, _as_made(target, drafted.commit, publication)
+    commit, made = drafted.commit, _as_made(target, drafted, publication)
     return WrittenCommit(commit.commit_id, commit.key, encoded, commit.content.timestamp, commit.rank, made)
 
 
-def _as_made(target: Target, commit: Commit, publication: Publication) -> Opened | None:
-    said = declared_kind(commit, is_root_branch=target.facts.is_root_branch)
+def _as_made(target: Target, drafted: EncodedCommit, publication: Publication) -> Opened | None:
+    said = declared_kind(drafted.commit, is_root_branch=target.facts.is_root_branch)
     if said is None:
         return None
-    signed = sign_off(commit, unopened_body(said), holds=True)
+    body = unopened_body(said, drafted.body if said in EDITS_OF_VALUES else b"")
+    signed = sign_off(drafted.commit, body, holds=True)
     assert not isinstance(signed, Rejected), "this node has signed it"
     return Opened(signed, publication, is_from_topic=False)

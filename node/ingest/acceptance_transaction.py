@@ -449,7 +449,7 @@ class Acceptance:
                 self.ingested.inits[num] = one.verified.commit.commit_id
         apply_files(database, connection, branch.num, nums, new)
         keep_checkpoints(database, connection, branch, nums, new)
-        keep_documents(database, connection, self.tables, branch, nums, new)
+        keep_documents(database, connection, branch, nums, new)
         if self._is_releasing:
             self.ingested.released.update(
                 zip(nums, (one.verified.commit.commit_id for one in new), strict=True)

@@ -1,14 +1,14 @@
-"""Takes up what accepted commits say of documents: opens their bodies, and has the store keep what these come to.
+"""Takes up what accepted commits say of documents: decodes their bodies, and has the store keep what these come to.
 
-No verdict rests on such a body, so nothing has opened it before (`publication_reading`).
+No verdict rests on such a body, so nothing has decoded it before (`publication_reading`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sqlalchemy import Connection
 
-from node.ingest.tables import Tables
+from protocol.codec import DecodeError, decode
 from protocol.formats.body import (
     AnyBody,
     BranchFork,
@@ -18,7 +18,7 @@ from protocol.formats.body import (
     content_of,
     kind_name,
 )
-from protocol.formats.declared_kind import document_name, read_body
+from protocol.formats.declared_kind import document_name
 from protocol.formats.document_kinds import (
     DOCUMENT_KINDS,
     JSON,
@@ -28,6 +28,7 @@ from protocol.formats.document_kinds import (
     ValuesKind,
 )
 from protocol.ids import CommitId
+from protocol.limits.formats import BODY_SIZE_MAX
 from storage.commits.commits import NewCommit, load_rows
 from storage.commits.document_rows import (
     Document,
@@ -44,13 +45,12 @@ from verifier.json_documents import find_increment, find_position
 _KIND_OF: Final[dict[str, DocumentKind]] = {
     kind_name(body): kind for kind in DOCUMENT_KINDS for body in kind.bodies
 }
-_EDITS: Final = {kind.edit: kind for kind in DOCUMENT_KINDS}
+_EDITS: Final[Mapping[type, DocumentKind]] = {kind.edit: kind for kind in DOCUMENT_KINDS}
 
 
 def keep_documents(
     database: Database,
     connection: Connection,
-    tables: Tables,
     branch: Branch,
     nums: Sequence[int],
     new: Sequence[NewCommit],
@@ -62,92 +62,86 @@ def keep_documents(
     said: list[tuple[Document, SaidOperations]] = []
     stale: set[int] = set()
     for num, one in zip(nums, new, strict=True):
-        found = _find_kind(one.verified.body)
+        commit, body = one.verified.commit, one.verified.body
+        content = content_of(body)
+        found = _find_kind(content, is_carried=content is not body)
         if found is None:
             continue
         kind, is_edit = found
-        name = document_name(one.verified.commit, is_root_branch=False)
-        place = (kind.name, name)
-        if place not in known:
+        place = (kind.name, document_name(commit, is_root_branch=False))
+        document = known.get(place)
+        if document is None:
             document = load_document(connection, branch.num, *place)
             if document is None:
                 origins = None if _is_fork(connection, branch) else ()
                 document = add_document(database, connection, branch.num, *place, origins=origins)
             known[place] = document
-        document = known[place]
         if document.is_stale or not isinstance(kind, ValuesKind):
             continue
         if not is_edit:
             stale.add(document.num)
             known[place] = document._replace(is_stale=True)
             continue
-        first_id, body = _read(one, tables)
-        edit = body if isinstance(body, ValuesEdit) else None
-        is_carried = isinstance(one.verified.body, Carried)
-        said.append((document, _operations(num, first_id, kind, edit, is_carried=is_carried)))
+        edit = _decode(content, kind)
+        if isinstance(body, Carried):
+            said.append((document, _operations(num, body.commit, kind, edit, is_carried=True)))
+        else:
+            said.append((document, _operations(num, commit.commit_id, kind, edit, is_carried=False)))
     said = [one for one in said if one[0].num not in stale]
     if said:
         add_operations(connection, said, nums[-1])
     mark_stale(connection, stale)
 
 
-def _find_kind(body: AnyBody) -> tuple[DocumentKind, bool] | None:
+def _find_kind(content: AnyBody, *, is_carried: bool) -> tuple[DocumentKind, bool] | None:
     """Return the kind of document that a commit is of, and True for an edit; None where it is of none."""
-    if isinstance(body, Carried):
-        kind = _EDITS.get(type(content_of(body)))  # type: ignore[arg-type]  # others are of no document
+    if is_carried:
+        kind = _EDITS.get(type(content))  # others are of no document
         return None if kind is None else (kind, True)
-    if isinstance(body, UnknownBody):
-        kind = _KIND_OF.get(body.tag)
+    if isinstance(content, UnknownBody):
+        kind = _KIND_OF.get(content.tag)
         # Of a body that is not here it cannot be told what it says: the document is made anew once that is needed.
-        return (
-            None
-            if kind is None
-            else (kind, isinstance(body, UnopenedBody) and body.tag == kind_name(kind.edit))
+        is_edit = (
+            isinstance(content, UnopenedBody) and kind is not None and content.tag == kind_name(kind.edit)
         )
-    if isinstance(body, DocumentBody):
-        kind = _KIND_OF[kind_name(type(body))]
-        return kind, isinstance(body, kind.edit)
+        return None if kind is None else (kind, is_edit)
+    if isinstance(content, DocumentBody):
+        kind = _KIND_OF[kind_name(type(content))]
+        return kind, isinstance(content, kind.edit)
     return None
 
 
-def _read(one: NewCommit, tables: Tables) -> tuple[CommitId, DocumentBody | None]:
-    """Return the id that the commit had first, and its edit; None for one that cannot be read, and says nothing."""
-    body: AnyBody = one.verified.body
-    commit = one.verified.commit
-    if isinstance(body, UnopenedBody):
-        epoch = tables.epochs.get(one.epoch_num)
-        channel = tables.topics[one.topic_num].channel if epoch is None else None
-        secret = epoch.convergence_secret if epoch is not None else None
-        if secret is None:
-            assert channel is not None, "it was opened by one of them"
-            secret = channel.convergence_secret
-        blocks = {block.block_id: block for block in one.publication.blocks[1:]}
-        body, _ = read_body(commit, blocks.get, secret, is_root_branch=False)
-    content = content_of(body)
-    name = body.commit if isinstance(body, Carried) else commit.commit_id
-    return name, content if isinstance(content, DocumentBody) else None
+def _decode(content: AnyBody, kind: ValuesKind) -> ValuesEdit | None:
+    """Return the edit of a commit; None for one that cannot be read, and says nothing."""
+    if not isinstance(content, UnopenedBody):
+        return content if isinstance(content, ValuesEdit) else None
+    try:
+        return decode(kind.edit, content.encoded, size_max=BODY_SIZE_MAX)
+    except DecodeError:
+        return None
 
 
 def _operations(
-    num: int, name: CommitId, kind: ValuesKind, body: ValuesEdit | None, *, is_carried: bool
+    num: int, name: CommitId, kind: ValuesKind, edit: ValuesEdit | None, *, is_carried: bool
 ) -> SaidOperations:
-    if body is None:
+    if edit is None:
         return SaidOperations(num, name, is_carried, {}, frozenset(), {}, {})
-    values = body.values()
+    values = edit.values()
+    keys = {key: key.encode() for key in values}
     positions: dict[bytes, bytes] = {}
     added: dict[bytes, int] = {}
     for key, value in values.items() if kind is JSON else ():
         position, number = find_position(key, value), find_increment(key, value)
         if position is not None:
-            positions[key.encode()] = position
+            positions[keys[key]] = position
         elif number is not None:
-            added[key.encode()] = number
+            added[keys[key]] = number
     return SaidOperations(
         num,
         name,
         is_carried,
-        {key.encode(): value is not None for key, value in values.items()},
-        frozenset((key.encode(), replaced_name) for key, replaced_name in body.replaced()),
+        {keys[key]: value is not None for key, value in values.items()},
+        frozenset([(keys[key], replaced_name) for key, replaced_name in edit.replaced()]),
         positions,
         added,
     )

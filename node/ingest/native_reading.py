@@ -26,7 +26,12 @@ from protocol.codec import encode
 from protocol.crypto import hashing
 from protocol.crypto.signing import SMALL_ORDER_Y, Claim, check_claims, may_sign
 from protocol.formats.body import Body, ErasedBody, kind_name
-from protocol.formats.declared_kind import KINDS_BY_METADATA, declared_kind, unopened_body
+from protocol.formats.declared_kind import (
+    EDITS_OF_VALUES,
+    KINDS_BY_METADATA,
+    declared_kind,
+    unopened_body,
+)
 
 log = structlog.get_logger()
 
@@ -40,7 +45,7 @@ _ANSWER_SIZE_MORE: Final = 640
 _DOCUMENTS_MAX: Final = 64
 """Headers of named documents that the library knows, the latest: it compares each with a commit's."""
 _OPENING: Final = struct.Struct(">32s32s32s?32s8sI")
-_SIZES: Final = struct.Struct(">III")
+_SIZES: Final = struct.Struct(">?III")
 _CLAIM_SIZE: Final = 32 + 32 + 64
 _SMALL_ORDER: Final = b"".join(y.to_bytes(32, "little") for y in sorted(SMALL_ORDER_Y))
 _CONTEXTS: Final = (
@@ -148,7 +153,10 @@ def pack_keys(keys: OpeningKeys, documents: bytes, *, checks_topics: bool) -> by
 
 def _pack_kind(metadata: bytes, kind: type[Body]) -> bytes:
     here, absent = encode(unopened_body(kind)), encode(ErasedBody(kind_name(kind)))
-    return _SIZES.pack(len(metadata), len(here), len(absent)) + metadata + here + absent
+    is_decrypted = kind in EDITS_OF_VALUES
+    if is_decrypted:
+        here = here.removesuffix(encode(b""))  # the library writes the body's bytes behind it
+    return _SIZES.pack(is_decrypted, len(metadata), len(here), len(absent)) + metadata + here + absent
 
 
 _KINDS: Final = b"".join(_pack_kind(*one) for one in KINDS_BY_METADATA.items())

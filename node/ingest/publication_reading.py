@@ -25,7 +25,7 @@ from protocol.formats.commit import (
     open_commit,
     open_unchecked,
 )
-from protocol.formats.declared_kind import declared_kind, read_body, unopened_body
+from protocol.formats.declared_kind import declared_kind, decrypt_edit, read_body, unopened_body
 from protocol.formats.epochs import BOXES_SIZE_MAX, KEYS_SIZE_MAX, EpochInit, StartParts, open_keys
 from protocol.formats.object import BlockLookup, MissingBlocks, open_object
 from protocol.formats.publication import Publication, decode_publication, open_hidden_key
@@ -284,15 +284,15 @@ def _read_body(
         if said is None and not with_bare:
             raise Drop("bare")  # a verdict needs the body, which others may have
         return DecodedCommit(commit, ErasedBody("" if said is None else kind_name(said)))
+    blocks = {block.block_id: block for block in publication.blocks[1:]}
     if said is not None:
         # It travels as its one block, whatever that may be: it cannot be told what else belongs to it. No verdict rests on
-        # what it says, so nobody opens it before it is asked for: that would be a quarter of all reading.
-        if all(block.block_id != body_id for block in publication.blocks[1:]):
+        # what it says, so nobody decodes it before it is asked for: that would be a quarter of all reading.
+        if body_id not in blocks:
             raise Drop("missing_body")
         if len(publication.blocks) != 2:
             raise Drop("surplus_blocks")
-        return DecodedCommit(commit, unopened_body(said))
-    blocks = {block.block_id: block for block in publication.blocks[1:]}
+        return DecodedCommit(commit, unopened_body(said, decrypt_edit(said, commit, blocks.get, secret)))
     used: set[bytes] = set()
 
     def look_up(block_id: BlockId) -> Block | None:

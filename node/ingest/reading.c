@@ -236,7 +236,7 @@ typedef struct {
 
 typedef struct {
     const uint8_t *fields, *fields_end, *signature; /* `fields`: links and content */
-    const uint8_t *author, *branch, *epoch, *metadata, *body_id;
+    const uint8_t *author, *branch, *epoch, *metadata, *body_id, *body_key;
     size_t metadata_size;
 } Commit;
 
@@ -341,7 +341,8 @@ static bool read_commit(const uint8_t *plaintext, size_t size, Commit *commit) {
     if (!read_tangles(&c) || !read_number(&c, &timestamp)) return false;
     if (!read_bytes(&c, &commit->metadata, &commit->metadata_size)) return false;
     if (commit->metadata_size > METADATA_SIZE_MAX) return false;
-    if (!expect_byte(&c, 0x92) || !(commit->body_id = read_exactly(&c, 32)) || !read_exactly(&c, 32)) return false;
+    if (!expect_byte(&c, 0x92) || !(commit->body_id = read_exactly(&c, 32)) || !(commit->body_key = read_exactly(&c, 32)))
+        return false;
     if (!expect_byte(&c, 0x90)) return false; /* no keys of files */
     commit->fields_end = c.at;
     return (commit->signature = read_exactly(&c, 64)) && c.at == c.end;
@@ -413,15 +414,17 @@ static void make_mark(const Request *request, const Opening *opening, const uint
     hash(mark, request->contexts->branch_mark, MATERIAL, secret, 32);
 }
 
-/* Two encodings of what stands for a body whose kind the metadata declares: where it is here, and where it is not. */
-static const uint8_t *find_kind(Cursor kinds, const Commit *commit, bool is_bare, size_t *size) {
-    uint64_t metadata_size, here_size, absent_size;
-    while (take_number(&kinds, 4, &metadata_size) && take_number(&kinds, 4, &here_size) &&
-           take_number(&kinds, 4, &absent_size)) {
+/* Two encodings of what stands for a body whose kind the metadata declares: where it is here, and where it is not. One
+   that is decrypted has its bytes behind the first. */
+static const uint8_t *find_kind(Cursor kinds, const Commit *commit, bool is_bare, size_t *size, bool *is_decrypted) {
+    uint64_t decrypted, metadata_size, here_size, absent_size;
+    while (take_number(&kinds, 1, &decrypted) && take_number(&kinds, 4, &metadata_size) &&
+           take_number(&kinds, 4, &here_size) && take_number(&kinds, 4, &absent_size)) {
         const uint8_t *metadata = take(&kinds, (size_t)metadata_size);
         const uint8_t *here = take(&kinds, (size_t)here_size), *absent = take(&kinds, (size_t)absent_size);
         if (!metadata || !here || !absent) return NULL;
         *size = (size_t)(is_bare ? absent_size : here_size);
+        *is_decrypted = decrypted && !is_bare;
         if (metadata_size == commit->metadata_size && !memcmp(metadata, commit->metadata, commit->metadata_size))
             return is_bare ? absent : here;
     }
@@ -434,19 +437,26 @@ static bool put_block(Answer *a, const Block *block) {
            put_bytes(a, block->encoded, block->size);
 }
 
+/* Decrypts a block, and says whether the key is that of what it holds. */
+static bool decrypt(const Request *request, const Block *block, const uint8_t *key, const uint8_t *secret,
+                    uint8_t *plaintext) {
+    uint8_t computed[32];
+    if (request->sodium->decipher(plaintext, block->ciphertext, block->ciphertext_size, ZERO, key)) return false;
+    hash_keyed(computed, secret, plaintext, block->ciphertext_size);
+    return !memcmp(computed, key, 32);
+}
+
 /* Decrypts the commit's block by the first opening whose key it has, as `publication_reading._open` does. */
 static bool open_block(const Request *request, const Block *block, const uint8_t *hidden, uint8_t key[32],
                        uint8_t *plaintext, Opening *opening) {
-    uint8_t place[64], computed[32];
+    uint8_t place[64];
     Cursor openings = request->openings;
     memcpy(place, request->topic, 32), memcpy(place + 32, block->id, 32);
     for (;;) {
         if (!read_opening(&openings, opening) || has_epoch(opening, block->id)) return false; /* none, or an init */
         hash_keyed(key, opening->read_key, place, 64);
         for (int i = 0; i < 32; i++) key[i] ^= hidden[i];
-        if (request->sodium->decipher(plaintext, block->ciphertext, block->ciphertext_size, ZERO, key)) return false;
-        hash_keyed(computed, opening->secret, plaintext, block->ciphertext_size);
-        if (!memcmp(computed, key, 32)) return true;
+        if (decrypt(request, block, key, opening->secret, plaintext)) return true;
     }
 }
 
@@ -470,14 +480,14 @@ static bool check_signatures(const Request *request, const Block *block, const C
 }
 
 static bool read_publication(const Request *request, const uint8_t *item, size_t size, Answer *a) {
-    uint8_t plaintext[ITEM_SIZE_MAX], key[32], mark[32];
+    uint8_t plaintext[ITEM_SIZE_MAX], content[ITEM_SIZE_MAX], key[32], mark[32];
     const uint8_t *topic, *hidden, *signature, *body_id, *body;
     size_t body_size;
     Block block, rest;
     Opening opening;
     Commit commit;
     Cursor c = {item, item + size};
-    bool is_bare = size > 0 && item[0] == 0x96;
+    bool is_bare = size > 0 && item[0] == 0x96, is_decrypted;
 
     if (size > ITEM_SIZE_MAX || !(is_bare ? expect(&c, "\x96\xA5" "bare1", 7) : expect(&c, "\x95\xAC" "publication1", 14)))
         return false;
@@ -498,7 +508,9 @@ static bool read_publication(const Request *request, const uint8_t *item, size_t
     if (!memcmp(commit.epoch, ZERO, 32) || !has_epoch(&opening, commit.epoch)) return false;
     make_mark(request, &opening, commit.branch, mark);
     if (memcmp(block.mark, mark, MARK_SIZE) || memcmp(commit.body_id, body_id, 32)) return false;
-    if (!commit.metadata_size || !(body = find_kind(request->kinds, &commit, is_bare, &body_size))) return false;
+    if (!commit.metadata_size || !(body = find_kind(request->kinds, &commit, is_bare, &body_size, &is_decrypted)))
+        return false;
+    if (is_decrypted && !decrypt(request, &rest, commit.body_key, opening.secret, content)) return false;
     if (!check_signatures(request, &block, &commit, hidden, signature)) return false;
 
     return put(a, "\x93\x95", 2) && put_bytes(a, topic, 32) && put_bytes(a, hidden, 32) &&
@@ -507,7 +519,8 @@ static bool read_publication(const Request *request, const uint8_t *item, size_t
            put(a, "\x94\xA7" "decoded\x98", 10) && put_bytes(a, block.id, 32) && put_bytes(a, key, 32) &&
            put(a, block.clear, (size_t)(block.clear_end - block.clear)) &&
            put(a, commit.fields, (size_t)(commit.fields_end - commit.fields)) && put_bytes(a, commit.signature, 64) &&
-           put(a, body, body_size) && put_byte(a, 0xC0) && put_byte(a, 0xC3);
+           put(a, body, body_size) && (!is_decrypted || put_bytes(a, content, rest.ciphertext_size)) &&
+           put_byte(a, 0xC0) && put_byte(a, 0xC3);
 }
 
 static void read_context(uint32_t key[8], const char *context) {

@@ -266,7 +266,12 @@ class UnreadableBody(UnknownBody, frozen=True, tag="unreadable-body"):
 
 
 class UnopenedBody(UnknownBody, frozen=True, tag="unopened-body"):
-    """A body that is here and was not opened: its commit's header declares the kind (`tag` has no version)."""
+    """A body that is here and was not decoded: its commit's header declares the kind (`tag` has no version).
+
+    `encoded` are its bytes, where rows of documents are made of them, and they could be decrypted. Else it is empty.
+    """
+
+    encoded: bytes = b""
 
 
 Body = (

@@ -26,7 +26,7 @@ from protocol.formats.body import (
 )
 from protocol.formats.commit import Commit
 from protocol.formats.content import Imported, Post
-from protocol.formats.document_kinds import DOCUMENT_KINDS
+from protocol.formats.document_kinds import DOCUMENT_KINDS, ValuesKind
 from protocol.formats.document_names import is_document_name
 from protocol.formats.object import BlockLookup, MissingBlocks, open_object
 from protocol.limits.formats import BODY_SIZE_MAX, METADATA_SIZE_MAX
@@ -35,6 +35,10 @@ WORDS: Final[tuple[type[Body], ...]] = tuple(body for kind in DOCUMENT_KINDS for
 POSTS: Final[tuple[type[Body], ...]] = (Post, Imported)
 """Kinds of bodies on which nothing rests but what is shown of them."""
 POST_KINDS: Final = tuple(map(kind_name, POSTS))
+EDITS_OF_VALUES: Final[frozenset[type[Body]]] = frozenset(
+    kind.edit for kind in DOCUMENT_KINDS if isinstance(kind, ValuesKind)
+)
+"""Kinds of bodies that are decrypted while a commit is read: rows of documents are made of them when it is accepted."""
 ERASABLE: Final[tuple[type[Body], ...]] = (*POSTS, *WORDS)
 """Kinds of bodies that no verdict rests on, and that may be erased. Carried ones stay: they say by which name a word is
 known."""
@@ -105,9 +109,21 @@ def _said_of_document(metadata: bytes) -> _Said:
     return _Said(None if kind is Carried else kind, said.document)
 
 
-def unopened_body(kind: type[Body]) -> UnopenedBody:
-    """Return a body that has the kind declared by the header and nothing else. Verdicts look at no more of such a body."""
-    return _UNOPENED[kind]
+def unopened_body(kind: type[Body], encoded: bytes = b"") -> UnopenedBody:
+    """Return a body that has the kind declared by the header. Verdicts look at no more of such a body."""
+    return UnopenedBody(kind_name(kind), encoded) if encoded else _UNOPENED[kind]
+
+
+def decrypt_edit(
+    kind: type[Body], commit: Commit, lookup: BlockLookup, convergence_secret: ConvergenceSecret
+) -> bytes:
+    """Return the bytes of a body of this declared kind; nothing where it is no edit of values, or cannot be decrypted."""
+    if kind not in EDITS_OF_VALUES:
+        return b""
+    try:
+        return open_object(commit.content.body, lookup, convergence_secret, size_max=BODY_SIZE_MAX)
+    except (MissingBlocks, WrongKey, DecodeError):
+        return b""
 
 
 def read_body(

@@ -94,7 +94,7 @@ class ValuesEdit(DocumentBody, frozen=True):
                     yield keys[place], one.name
 
     def _replaces_too_much(self) -> bool:
-        return sum(len(one.operations) for one in self.stated_replaces()) > REPLACED_COUNT_MAX
+        return sum([len(one.operations) for one in self.stated_replaces()]) > REPLACED_COUNT_MAX
 
     @property
     def value_count(self) -> int:
@@ -232,7 +232,9 @@ class SetEdit(ValuesEdit, frozen=True, tag="set1"):
 
     def stated_values(self) -> dict[str, str | None]:
         """ "" for each item that is there."""
-        return dict[str, str | None](dict.fromkeys(self.deleted)) | dict.fromkeys(self.added, "")
+        values: dict[str, str | None] = dict.fromkeys(self.deleted)
+        values.update(dict.fromkeys(self.added, ""))
+        return values
 
     def stated_replaces(self) -> tuple[Replaced, ...]:
         """Return its field."""
@@ -306,11 +308,13 @@ class EntriesEdit(ValuesEdit, frozen=True):
 
     def operation_keys(self) -> tuple[str, ...]:
         """Return what is put, then what is erased."""
-        return (*(one.key for one in self.put), *self.erased)
+        return (*[one.key for one in self.put], *self.erased)
 
     def stated_values(self) -> dict[str, str | None]:
         """Return the value of each key that is there."""
-        return dict[str, str | None](dict.fromkeys(self.erased)) | {one.key: one.value for one in self.put}
+        values: dict[str, str | None] = dict.fromkeys(self.erased)
+        values.update({one.key: one.value for one in self.put})
+        return values
 
     def stated_replaces(self) -> tuple[Replaced, ...]:
         """Return its field."""

@@ -25,7 +25,7 @@ from protocol.formats.block import _chacha20
 from protocol.formats.commit import Content, Links, lipmaa
 from protocol.formats.content import Post
 from protocol.formats.declared_kind import declare_kind
-from protocol.formats.document_kinds import TextUpdate
+from protocol.formats.document_kinds import SetEdit, TextUpdate
 from protocol.formats.object import build_object
 from protocol.formats.publication import hide_key
 from protocol.ids import BlockId, BranchId, CommitId, Signature, TopicKey
@@ -40,6 +40,7 @@ MARK: Final = branch_mark_in(KEY, _BRANCH)
 _REFERENCE, (BODY,) = build_object(POST, CONVERGENCE)
 _METADATA: Final = declare_kind(Post(""))
 _NAMED: Final = declare_kind(TextUpdate(b"", ()), "name")
+_DECRYPTED: Final = declare_kind(SetEdit((), (), ()))
 _READERS: Final = opening_keys(_TOPIC)
 _OPENING: Final = _READERS.openings[0]
 _KEYS: Final = (
@@ -189,8 +190,13 @@ def _make_commit(random: Random) -> bytes:
         None if (sequence == 1) == (random.random() < 0.97) else _id(random),
         [[kind, _id(random), _ids(random)] for kind in kinds],
         _number(random),
-        random.choice([_METADATA] * 8 + [_NAMED, random.randbytes(random.choice([0, 1, 4096, 4097]))]),
-        [_REFERENCE.object_id if random.random() < 0.97 else _id(random), random.randbytes(32)],
+        random.choice(
+            [_METADATA] * 6 + [_NAMED, *[_DECRYPTED] * 3, random.randbytes(random.choice([0, 1, 4096, 4097]))]
+        ),
+        [
+            _REFERENCE.object_id if random.random() < 0.97 else _id(random),
+            _REFERENCE.key if random.random() < 0.8 else random.randbytes(32),
+        ],
         _rarely(random, []),
     ]
     signature = _SIGNATURE if random.random() < 0.95 else random.randbytes(64)

@@ -138,7 +138,7 @@ def without_kind(feed: Feed, acks: Sequence[CommitId], body: Body = _POST) -> Fo
     commit, block = create_commit(
         old.acks, old.rank, target.mark, old.links, content, feed.keys.secret, target.convergence_secret
     )
-    return publish(target, EncodedCommit(commit, (block, *drafted.blocks[1:])))
+    return publish(target, EncodedCommit(commit, (block, *drafted.blocks[1:]), drafted.body))
 
 
 def on_own_topic(topic_seed: TopicSeed, size: int = 32, *, is_signed: bool = True) -> Forged:

@@ -42,7 +42,7 @@ from node.ingest.publication_reading import (
 )
 from node.runtime.blocking import threads
 from node.sync.hub import Hub
-from protocol.crypto.keys import Seed, SigningKey, UserSeed
+from protocol.crypto.keys import BlockKey, Seed, SigningKey, UserSeed
 from protocol.crypto.signing import (
     _FIELD_PRIME,
     _GROUP_ORDER,
@@ -65,7 +65,7 @@ from protocol.formats.body import (
 )
 from protocol.formats.content import Files, Post
 from protocol.formats.declared_kind import declare_kind
-from protocol.formats.document_kinds import TextUpdate
+from protocol.formats.document_kinds import DictEdit, TextUpdate
 from protocol.formats.epochs import EpochInit
 from protocol.formats.publication import decode_publication, hide_key, open_hidden_key
 from protocol.ids import Digest, Signature, TopicKey, UserId
@@ -321,6 +321,21 @@ def test_commits_of_a_named_document_are_known_once_python_has_read_one(tmp_path
     for number in range(2 * _DOCUMENTS_MAX):
         reader.read(keys, [forger.write(encode_body(edit), declare_kind(edit, f"another {number}"))])
     assert len(reader._documents) == _DOCUMENTS_MAX
+    world.close()
+
+
+def test_edits_of_values_alone_are_decrypted_and_one_with_a_wrong_key_says_nothing(tmp_path: Path) -> None:
+    world, reader = World(tmp_path / "node"), Reader(library(), 1)
+    forger, edit, text = Forger(world), DictEdit.make({"k": "v"}, (), {}), TextUpdate(b"update", ())
+    words, said = encode_body(edit), declare_kind(edit)
+    encoded = [forger.write(words, said), forger.write(words, said, body_key=BlockKey(bytes(32)))]
+    encoded.append(forger.write(encode_body(text), declare_kind(text)))
+    keys = opening_keys(world.topic())
+    batch = reader.read(keys, encoded)
+    assert [one.is_checked for one in batch.candidates] == [True, False, True]
+    bodies = [one.found.body for one in batch.candidates if isinstance(one.found, DecodedCommit)]
+    assert bodies == [UnopenedBody("dict", words), UnopenedBody("dict"), UnopenedBody("text")]
+    assert _outcome(batch) == _outcome(read_batch(keys, encoded))
     world.close()
 
 
