@@ -59,8 +59,6 @@ class MadeDocument(NamedTuple):
 
     rows: Sequence[MadeRow]
     unmet: Mapping[tuple[bytes, CommitId], int]
-    copies: Iterable[tuple[CommitId, int]]
-    """Names and numbers of carried commits, of a document with snapshots."""
     origins: Sequence[int]
     has_snapshots: bool
 
@@ -91,14 +89,13 @@ def plan_document(
         for (name, key), count in operations.replaced.items()
         if count and (name, key) not in here
     }
-    has_snapshots = any(one.bit for _, one in said)
-    carried = [(one.name, num) for num, one in said if one.name != one.place[-1]]
-    return MadeDocument(rows, unmet, carried if has_snapshots else (), origins, has_snapshots)
+    unmet |= {(NO_KEY, one.name): 1 for _, one in said if one.name != one.place[-1]}
+    return MadeDocument(rows, unmet, origins, any(one.bit for _, one in said))
 
 
 def make_document(database: Database, connection: Connection, document: Document, made: MadeDocument) -> None:
     """Write a document's rows anew. Costs O(its operations)."""
-    num, depth = document.num, len(made.origins)
+    num = document.num
     for table in OF_DOCUMENTS:
         connection.execute(delete(table).where(table.c.doc_num == num))
     operations: list[tuple[object, ...]] = [
@@ -117,9 +114,6 @@ def make_document(database: Database, connection: Connection, document: Document
         )
         for one in made.rows
     ]
-    operations += [
-        (num, NO_KEY, name, at, at, depth, False, False, 0, None, None) for name, at in made.copies
-    ]
     insert_rows(connection, document_operations, OPERATION_COLUMNS, operations)
     standing = [one for one in made.rows if not one.replaced]
     tips: list[tuple[object, ...]] = [
@@ -134,7 +128,7 @@ def make_document(database: Database, connection: Connection, document: Document
     insert_rows(connection, document_unmet, ("doc_num", "key", "name", "replaced"), unmet)
     last = next_change(database, connection)
     values = {
-        "depth": depth,
+        "depth": len(made.origins),
         "origins": pack_nums(made.origins),
         "is_stale": False,
         "has_snapshots": made.has_snapshots,

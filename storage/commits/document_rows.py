@@ -11,6 +11,7 @@ was last made anew. That costs O(its commits), once for all that happened until 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
@@ -41,7 +42,7 @@ _CARRIED: Final = kind_name(Carried)
 BODY_KINDS: Final = (_CARRIED, *KIND_OF)
 VALUES_KINDS: Final = {kind.name: kind for kind in DOCUMENT_KINDS if isinstance(kind, ValuesKind)}
 NO_KEY: Final = b"\xff"
-"""No item or key: it is not UTF-8. Rows under it name the carried commits that a document with snapshots has."""
+"""No item or key: it is not UTF-8. Rows of `document_unmet` under it name the carried commits of a document."""
 
 _DOCUMENT: Final = (
     documents.c.num,
@@ -80,11 +81,6 @@ _OPERATION: Final = (
     document_operations.c.added,
 )
 OPERATION_COLUMNS: Final = tuple(column.name for column in _OPERATION)
-_ABOUT: Final = select(*_OPERATION).where(
-    document_operations.c.doc_num == bindparam("doc"),
-    document_operations.c.key == bindparam("key"),
-    document_operations.c.name.in_(bindparam("keys", expanding=True)),
-)
 _OF_PAIRS: Final = (
     select(*_OPERATION)
     .select_from(PAIRS, document_operations)
@@ -205,14 +201,8 @@ class _Row:
     def stands(self) -> bool:
         return self.is_live and not self.replaced
 
-    @property
-    def values(self) -> tuple[object, ...]:
-        return (
-            *(self.doc_num, self.key, self.name, self.source_num, self.place_num, self.depth),
-            *(self.is_there, self.is_live, self.replaced, self.position, self.added),
-        )
 
-
+_values_of: Final = attrgetter(*OPERATION_COLUMNS)
 _Pair = tuple[int, bytes, CommitId]
 """Document, key and name."""
 
@@ -245,11 +235,30 @@ class Changes:
                 for found in map(_row, select_pairs(self.connection, _OF_PAIRS, part, doc=doc_num)):
                     self._rows[doc_num, found.key, found.name].append(found)
 
-    def add(self, document: Document, said: SaidOperations) -> None:
-        """Add the operations of a commit that counts. Costs O(keys and what they replace), each O(log n)."""
+    def add_all(self, added: Sequence[tuple[Document, SaidOperations]]) -> None:
+        """Add the operations of commits that count. Costs O(keys and what they replace), each O(log n).
+
+        Of a new commit nothing is looked up, unless a copy, a snapshot or what replaces it may have come before.
+        """
+        new: set[tuple[int, CommitId]] = set()
+        for document, one in added:
+            if not (one.is_carried or document.has_snapshots or self._has_any_unmet(document.num)):
+                new.add((document.num, one.name))
+        self.load(
+            (document.num, key, name)
+            for document, one in added
+            for key, name in (*((key, one.name) for key in one.values), *one.replaces)
+            if (document.num, name) not in new
+        )
+        for document, one in added:
+            self._add(document, one)
+
+    def _add(self, document: Document, said: SaidOperations) -> None:
+        if said.is_carried:
+            self._unmet[document.num, NO_KEY, said.name] = 1
         for key, is_there in said.values.items():
             pair = (document.num, key, said.name)
-            copies = self._rows[pair]
+            copies = self._rows.setdefault(pair, [])
             replaced = copies[0].replaced if copies else self._take_unmet(pair)
             more = (said.positions.get(key), said.added.get(key))
             row = _Row(*pair, said.num, said.num, document.depth, is_there, False, 0, *more, is_new=True)
@@ -280,7 +289,7 @@ class Changes:
 
     def replace(self, pair: _Pair, by: int) -> None:
         """Count this many more operations that replace those of a name about a key."""
-        rows = self._rows[pair]
+        rows = self._rows.get(pair, ())
         for row in rows:
             self.settle(row, is_live=row.is_live, replaced=row.replaced + by)
         if not rows:
@@ -288,8 +297,16 @@ class Changes:
 
     def store(self, changed_num: int) -> None:
         """Write the rows, and what stands. `changed_num` is a number of the sequence of commits that none had before."""
-        came = [row for row in self._changed.values() if row.stands and not row.stood]
-        went = [row for row in self._changed.values() if row.stood and not row.stands]
+        came, went = list[_Row](), list[_Row]()
+        new, kept = list[tuple[object, ...]](), list[tuple[object, ...]]()
+        for row in self._changed.values():
+            stands = row.stands
+            if stands is not row.stood:
+                (came if stands else went).append(row)
+            if row.is_new:
+                new.append(_values_of(row))
+            else:
+                kept.append((row.is_live, row.replaced, row.doc_num, row.key, row.name, row.source_num))
         there_came = {(row.doc_num, row.key) for row in came if row.is_there}
         there_went = {(row.doc_num, row.key) for row in went if row.is_there}
         were_there = there_went | self._find_there(there_came - there_went)
@@ -311,14 +328,8 @@ class Changes:
             for row in came
         ]
         insert_rows(self.connection, document_tips, TIP_COLUMNS, sorted(tips))
-        new = [row.values for row in self._changed.values() if row.is_new]
         insert_rows(self.connection, document_operations, OPERATION_COLUMNS, new)
-        kept = [row for row in self._changed.values() if not row.is_new]
-        change_rows(
-            self.connection,
-            _CHANGE,
-            [(row.is_live, row.replaced, row.doc_num, row.key, row.name, row.source_num) for row in kept],
-        )
+        change_rows(self.connection, _CHANGE, kept)
         keep_positions(self.connection, placed)
         keep_counters(self.connection, self._find_counters(counted))
         columns = ("commit_num", "doc_num", "key", "name")
@@ -349,13 +360,16 @@ class Changes:
         doc_num, key, name = pair
         if pair in self._unmet:
             return self._unmet[pair]
-        if doc_num not in self._has_unmet:
-            found = select_rows(self.connection, _ANY_UNMET, doc=doc_num).first()
-            self._has_unmet[doc_num] = found is not None
-        if not self._has_unmet[doc_num]:
+        if not self._has_any_unmet(doc_num):
             return 0
         row = select_rows(self.connection, _UNMET, doc=doc_num, key=key, name=name).first()
         return 0 if row is None else row[0]
+
+    def _has_any_unmet(self, doc_num: int) -> bool:
+        """Return True if anything of `document_unmet` was here before: counts, or names of carried commits."""
+        if doc_num not in self._has_unmet:
+            self._has_unmet[doc_num] = bool(list(select_rows(self.connection, _ANY_UNMET, doc=doc_num)))
+        return self._has_unmet[doc_num]
 
     def _take_unmet(self, pair: _Pair) -> int:
         count = self._find_unmet(pair)
@@ -452,19 +466,13 @@ def add_operations(
             continue
         added.append((document, one))
     changes = Changes(connection)
-    changes.load(
-        (document.num, key, name)
-        for document, one in added
-        for key, name in (*((key, one.name) for key in one.values), *one.replaces)
-    )
-    for document, one in added:
-        changes.add(document, one)
+    changes.add_all(added)
     changes.store(changed_num)
     mark_stale(connection, stale)
 
 
 def _is_copied(connection: Connection, document: Document, name: CommitId) -> bool:
-    return select_in(connection, _ABOUT, [name], doc=document.num, key=NO_KEY).first() is not None
+    return select_rows(connection, _UNMET, doc=document.num, key=NO_KEY, name=name).first() is not None
 
 
 def flip_operations(

@@ -83,8 +83,16 @@ class Story:
             return add_document(self.database, self.connection, self.branch_num, "json", "n", origins=())
         return found
 
-    def accept(self, one: Made) -> None:
-        """Accept a commit, as ingest does."""
+    def accept(self, *batch: Made) -> None:
+        """Accept commits together, as ingest does."""
+        said = [operations for one in batch if (operations := self._accept(one)) is not None]
+        document = self.document
+        if any(isinstance(one.body, JsonSnapshot) for one in batch):
+            mark_stale(self.connection, [document.num])
+        else:
+            add_operations(self.connection, [(document, one) for one in said], batch[-1].num)
+
+    def _accept(self, one: Made) -> SaidOperations | None:
         key = (one.passed, one.rank, one.commit_id)
         [one.num] = put_commits(self.database, self.connection, self.branch_num, [key])
         is_snapshot = isinstance(one.body, JsonSnapshot)
@@ -92,10 +100,8 @@ class Story:
         row = update(commits).where(commits.c.num == one.num).values(body_kind=kind, document="n")
         self.connection.execute(row)
         self.here.append(one)
-        document = self.document
         if isinstance(one.body, JsonSnapshot):
-            mark_stale(self.connection, [document.num])
-            return
+            return None
         values = {key.encode(): value is not None for key, value in one.body.values().items()}
         replaced = frozenset((key.encode(), name) for key, name in one.body.replaced())
         is_carried = one.name != one.commit_id
@@ -103,8 +109,7 @@ class Story:
         positions = {key.encode(): position for key, position in found if position is not None}
         more = ((key, find_increment(key, value)) for key, value in one.body.values().items())
         added = {key.encode(): number for key, number in more if number is not None}
-        said = SaidOperations(one.num, one.name, is_carried, values, replaced, positions, added)
-        add_operations(self.connection, [(document, said)], one.num)
+        return SaidOperations(one.num, one.name, is_carried, values, replaced, positions, added)
 
     def flip(self, one: Made) -> None:
         """Make a commit void, or let it count again."""
@@ -272,9 +277,13 @@ def _play(database: Database, seed: int, *, with_snapshots: bool) -> Story:
             ready = [one for one in waiting if one.past.isdisjoint(waiting)]
             what = rng.random()
             if ready and (what < 0.5 or not story.here):
-                chosen = rng.choice(ready)
-                waiting.remove(chosen)
-                story.accept(chosen)
+                batch: list[Made] = []
+                while ready and (not batch or rng.random() < 0.4):
+                    chosen = rng.choice(ready)
+                    waiting.remove(chosen)
+                    batch.append(chosen)
+                    ready = [one for one in waiting if one.past.isdisjoint(waiting)]
+                story.accept(*batch)
                 step = "accept"
             elif what < 0.9 and story.here:
                 chosen = rng.choice(story.here)
