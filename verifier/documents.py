@@ -32,7 +32,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from protocol.formats.body import kind_name
 from protocol.formats.document_kinds import (
@@ -66,8 +66,7 @@ class DocumentCommit:
     covered_by: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentValue:
+class DocumentValue(NamedTuple):
     """Operation that stands: the value of an item or key, or None if it is gone. An item's value is ""."""
 
     name: CommitId
@@ -75,8 +74,7 @@ class DocumentValue:
     value: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentEntry:
+class DocumentEntry(NamedTuple):
     """Standing operations about one item or key, in canonical order: its *tips*, which the next one replaces."""
 
     tips: tuple[DocumentValue, ...]

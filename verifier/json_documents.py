@@ -17,6 +17,7 @@ from typing import Final, cast
 
 import msgspec
 
+from protocol.codec import Value
 from protocol.formats.document_kinds import JSON_DEPTH_MAX, JSON_FRACTION_SIZE_MAX, is_document_key
 from protocol.ids import CommitId
 from verifier.documents import DocumentEntry
@@ -33,40 +34,34 @@ _ITEM: Final = re.compile(r"[a-z2-7]{16}")
 _FRACTION: Final = re.compile(rf"[0-9A-Za-z]{{1,{JSON_FRACTION_SIZE_MAX}}}")
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
+class Whole(Value, frozen=True):
     """A scalar, or an array that is replaced as a whole."""
 
     value: Json
 
 
-@dataclass(frozen=True, slots=True)
-class MapMark:
+class MapMark(Value, frozen=True):
     """A map, also where nothing is below it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListMark:
+class ListMark(Value, frozen=True):
     """A list, whose items say themselves where they are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Added:
+class Added(Value, frozen=True):
     """An increment: all that stand are added."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Linked:
+class Linked(Value, frozen=True):
     """A text of the branch by its name, or a file by its id: `kind` is `text` or `file`."""
 
     kind: str
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Value, frozen=True):
     """Position of an item: the address of its list, and a fraction that orders the list's items."""
 
     list_address: Address
@@ -109,14 +104,12 @@ def key_of(address: Address) -> str:
 def parse_key(key: str) -> Address | None:
     """Return the address that a key is, or None if it is none."""
     address = tuple(key.split("\0"))
-    owner, *keys = address
-    if not is_document_key(key) or len(keys) > JSON_DEPTH_MAX:
+    owner = address[0]
+    if not is_document_key(key) or len(address) > JSON_DEPTH_MAX + 1:
         return None
     if owner == PLACE:
-        return address if len(keys) == 1 and _ITEM.fullmatch(keys[0]) else None
-    if (owner == ROOT or _ITEM.fullmatch(owner)) and not any(one.startswith("$") for one in keys):
-        return address
-    return None
+        return address if len(address) == 2 and _ITEM.fullmatch(address[1]) else None
+    return address if (owner == ROOT or _ITEM.fullmatch(owner)) and "\0$" not in key else None
 
 
 def parse_content(text: str) -> Content | None:
@@ -292,10 +285,13 @@ class JsonTree:
         owner, *path = address
         if content is None and self.node(address) is None:
             return
-        way = [self.nodes.setdefault(owner, Node())]
+        way = [self.nodes.get(owner) or self.nodes.setdefault(owner, Node())]
         for key in path:
-            way.append(way[-1].below.setdefault(key, Node()))
+            below = way[-1].below
+            way.append(below.get(key) or below.setdefault(key, Node()))
         way[-1].own = content
+        if content is not None:
+            return
         for key, above, node in zip(reversed(path), reversed(way[:-1]), reversed(way[1:]), strict=True):
             if not node.is_free:
                 break

@@ -6,7 +6,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import Final, TypeVar
 
 from sqlalchemy import Connection
@@ -33,6 +33,7 @@ from storage.commits.document_reading import (
     load_tips_of,
 )
 from storage.commits.document_rows import (
+    NO_KEY,
     Document,
     add_document,
     load_document,
@@ -212,6 +213,12 @@ class DocumentState:
             raise _too_large()
         return _entries_of(tips, values)
 
+    def _all(self, connection: Connection, document: StandingDocument) -> dict[str, DocumentEntry]:
+        """Load all entries that are there. Costs O(what stands of them)."""
+        if isinstance(document, Unwritten):
+            return {key: document.entries[key] for key in in_byte_order(document.entries)}
+        return self._entries(connection, load_tips_between(connection, document.num, b"", NO_KEY, None))
+
     def read_whole(
         self, connection: Connection, kind: ValuesKind, documents: Sequence[StandingDocument | None]
     ) -> Iterator[dict[str, DocumentEntry]]:
@@ -227,7 +234,7 @@ class DocumentState:
                 elif together is not None and isinstance(document, Document):
                     yield together.get(document.num, {})
                 else:
-                    yield dict(self.window(connection, kind, document, 0, document.entry_count))
+                    yield self._all(connection, document)
 
     def _read_together(
         self, connection: Connection, documents: Sequence[StandingDocument | None]
@@ -242,27 +249,30 @@ class DocumentState:
         values = self._values(
             connection, [tip for tips in found.values() for tip in tips], _TOGETHER_SIZE_MAX
         )
-        return None if values is None else {num: _entries_of(tips, values) for num, tips in found.items()}
+        if values is None:
+            return None
+        left = iter(values)
+        return {num: _entries_of(tips, list(islice(left, len(tips)))) for num, tips in found.items()}
 
-    def _values(
-        self, connection: Connection, tips: Sequence[Tip], size_max: int
-    ) -> dict[tuple[int, CommitId, str], str | None] | None:
-        """Load the values of operations, by the commit whose body says them, name and key; None where they are too large."""
-        tips = [tip for tip in tips if not tip.is_counter]
-        wanted = {(tip.source_num, tip.name, tip.key.decode()) for tip in tips}
-        found: dict[tuple[int, CommitId, str], str | None] = {}
-        size = 0
-        nums = sorted({tip.source_num for tip in tips if tip.is_there})
+    def _values(self, connection: Connection, tips: Sequence[Tip], size_max: int) -> list[str | None] | None:
+        """Load the value of each operation; None where they are too large together."""
+        values: list[str | None] = [None if tip.added is None else increment_text(tip.added) for tip in tips]
+        places: dict[int, list[int]] = {}
+        for place, tip in enumerate(tips):
+            if tip.is_there and not tip.is_counter:
+                places.setdefault(tip.source_num, []).append(place)
+        size, nums = 0, sorted(places)
         kept = self._reader.kept(nums)  # of what stands in rows that are not stale, no body was erased
         bodies = chain(kept.items(), self._open([num for num in nums if num not in kept], connection))
         for num, opened in bodies:
-            for place, value in _said(num, opened):
-                if place in wanted:
-                    found[place] = value
-                    size += len(value or "")
+            said = _said(opened)
+            for place in places[num]:
+                tip = tips[place]
+                values[place] = value = said.get((tip.name, tip.key.decode())) or ""
+                size += len(value)
             if size > size_max:
                 return None
-        return found
+        return values
 
     def _open(self, nums: Sequence[int], connection: Connection) -> Iterator[tuple[int, OpenedBody]]:
         for part in chunks(nums, _OPENED_AT_ONCE):
@@ -345,29 +355,26 @@ def _small_groups(documents: Sequence[StandingDocument | None]) -> Iterator[list
         yield group
 
 
-def _said(num: int, opened: OpenedBody) -> Iterator[tuple[tuple[int, CommitId, str], str | None]]:
+def _said(opened: OpenedBody) -> Mapping[tuple[CommitId, str], str | None]:
+    """Return what a body says, by the name of an operation and its key."""
     match opened.content:
         case ValuesEdit() as edit:
-            yield from (((num, opened.name, key), value) for key, value in edit.values().items())
+            return {(opened.name, key): value for key, value in edit.values().items()}
         case ValuesSnapshot() as snapshot:
-            yield from (((num, name, key), value) for name, key, value in snapshot.restated())
-        case _:
-            pass
+            return {(name, key): value for name, key, value in snapshot.restated()}
+    return {}
 
 
-def _entries_of(
-    tips: Sequence[Tip], values: Mapping[tuple[int, CommitId, str], str | None]
-) -> dict[str, DocumentEntry]:
+def _entries_of(tips: Sequence[Tip], values: Sequence[str | None]) -> dict[str, DocumentEntry]:
     """Make entries from one document's operations. An operation carried twice shows once, at its first place."""
     standing: dict[str, dict[tuple[CommitId, str | None], DocumentValue]] = {}
-    for tip in tips:
-        key = tip.key.decode()
-        value = None
-        if tip.added is not None:
-            value = increment_text(tip.added)
-        elif tip.is_there:
-            value = values.get((tip.source_num, tip.name, key), "")
-        standing.setdefault(key, {}).setdefault((tip.name, value), DocumentValue(tip.name, tip.place, value))
+    for tip, value in zip(tips, values, strict=True):
+        said = DocumentValue(tip.name, tip.place, value)
+        some = standing.get(key := tip.key.decode())
+        if some is None:
+            standing[key] = {(tip.name, value): said}
+        else:
+            some.setdefault((tip.name, value), said)
     return {key: DocumentEntry(tuple(some.values())) for key, some in standing.items()}
 
 

@@ -123,8 +123,8 @@ class Tip(NamedTuple):
 
 
 def _tip(row: Row) -> Tip:
-    key, *place, num, name, is_there, added = row
-    return Tip(key, tuple(place), num, name, bool(is_there), None if added is None else int(added))
+    _, _, _, _, _, num, name, is_there, added = row  # behind the key and the place
+    return Tip(row[0], row[1:5], num, name, bool(is_there), None if added is None else int(added))
 
 
 class ListedDocument(NamedTuple):
