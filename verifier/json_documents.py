@@ -18,7 +18,12 @@ from typing import Final, cast
 import msgspec
 
 from protocol.codec import Value
-from protocol.formats.document_kinds import JSON_DEPTH_MAX, JSON_FRACTION_SIZE_MAX, is_document_key
+from protocol.formats.document_kinds import (
+    JSON_DEPTH_MAX,
+    JSON_FRACTION_SIZE_MAX,
+    JSON_PIECE_COUNT_MAX,
+    is_document_key,
+)
 from protocol.ids import CommitId
 from verifier.documents import DocumentEntry
 
@@ -61,6 +66,13 @@ class Linked(Value, frozen=True):
     name: str
 
 
+class Pieces(Value, frozen=True):
+    """A scalar or array that no register holds: its JSON text is cut into so many, which stand below (`piece_at`)."""
+
+    name: str
+    count: int
+
+
 class Place(Value, frozen=True):
     """Position of an item: the address of its list, and a fraction that orders the list's items."""
 
@@ -68,7 +80,7 @@ class Place(Value, frozen=True):
     fraction: str
 
 
-Content = Whole | MapMark | ListMark | Added | Linked | Place
+Content = Whole | Pieces | MapMark | ListMark | Added | Linked | Place
 """What one operation says of a register."""
 
 
@@ -112,6 +124,27 @@ def parse_key(key: str) -> Address | None:
     return address if (owner == ROOT or _ITEM.fullmatch(owner)) and "\0$" not in key else None
 
 
+def piece_at(address: Address, pieces: Pieces, number: int) -> Address:
+    """Return where a piece of the value at an address stands. No map key begins with $, so it is no value's address."""
+    return (*address, f"${pieces.name}", str(number))
+
+
+def join_pieces(address: Address, pieces: Pieces, entries: Mapping[str, DocumentEntry]) -> Whole | None:
+    """Return the value of which just so many pieces stand in these registers; None where they do not, or are none."""
+    parts: list[str] = []
+    for number in range(
+        pieces.count + 1
+    ):  # one name has one count, or 32 values would be made of the same bytes
+        entry = entries.get(key_of(piece_at(address, pieces, number)))
+        last = entry.values[0].value if entry is not None and entry.values else None
+        said = None if last is None else parse_content(last)
+        if (last is None) != (number == pieces.count):
+            return None
+        parts.append(said.value if isinstance(said, Whole) and isinstance(said.value, str) else "")
+    joined = parse_content("".join(parts))
+    return joined if isinstance(joined, Whole) else None
+
+
 def parse_content(text: str) -> Content | None:
     """Return what an operation says, or None if it is nothing that the profile knows."""
     try:
@@ -132,6 +165,9 @@ def parse_content(text: str) -> Content | None:
             return Linked("text", name)
         case {"file": str(name)} if len(value) == 1:
             return Linked("file", name)
+        case {"long": str(name), "pieces": int(count)} if len(value) == 2 and not isinstance(count, bool):
+            is_one = _ITEM.fullmatch(name) and 0 < count <= JSON_PIECE_COUNT_MAX
+            return Pieces(name, count) if is_one else None
         case {"in": [*parts], "at": str(fraction)} if len(value) == 2:
             if parts and all(isinstance(one, str) for one in parts) and _FRACTION.fullmatch(fraction):
                 address = tuple(cast("list[str]", parts))
@@ -153,6 +189,8 @@ def content_text(content: Content) -> str:
             said = {"add": number}
         case Linked(kind, name):
             said = {kind: name}
+        case Pieces(name, count):
+            said = {"long": name, "pieces": count}
         case Place(list_address, fraction):
             said = {"in": list_address, "at": fraction}
     return msgspec.json.encode(said).decode()
@@ -218,6 +256,8 @@ def _shown(content: Content) -> Json:
             return {"in": list(list_address), "at": fraction}
         case Added(number):
             return number
+        case Pieces():  # whose pieces nobody has looked for
+            return None
 
 
 # --- the tree ---
@@ -328,16 +368,31 @@ def _bounded(number: int) -> int:
     return max(-WHOLE_NUMBER_MAX, min(number, WHOLE_NUMBER_MAX))
 
 
-def read_register(address: Address, entry: DocumentEntry) -> tuple[Content | None, list[JsonConflict]]:
-    """Return the value of a register and the values put beside it. Costs O(operations in it)."""
+def read_register(
+    address: Address, entry: DocumentEntry, entries: Mapping[str, DocumentEntry] | None = None
+) -> tuple[Content | None, list[JsonConflict]]:
+    """Return the value of a register and the values put beside it. Costs O(operations in it).
+
+    With the entries of all registers a long value is joined of its pieces. One whose pieces are not there says nothing.
+    """
     if len(entry.tips) == 1 and entry.tips[0].value is not None:  # as most have it
         only = parse_content(entry.tips[0].value)
-        if only is not None and not isinstance(only, Added):
+        if only is not None and not isinstance(only, Added | Pieces):
             return (only if _belongs(address, only) else None), []
+    joined: dict[Pieces, Whole | None] = {}
+
+    def parse(text: str) -> Content | None:
+        content = parse_content(text)
+        if not isinstance(content, Pieces) or entries is None:
+            return content
+        if content not in joined:
+            joined[content] = join_pieces(address, content, entries)
+        return joined[content]
+
     there: list[tuple[CommitId, Content]] = []
     added: list[int] = []
     for tip in entry.tips:
-        content = None if tip.value is None else parse_content(tip.value)
+        content = None if tip.value is None else parse(tip.value)
         if isinstance(content, Added):
             added.append(content.number)
         elif content is not None and _belongs(address, content):
@@ -356,13 +411,13 @@ def read_register(address: Address, entry: DocumentEntry) -> tuple[Content | Non
 
 
 def add_registers(tree: JsonTree, entries: Mapping[str, DocumentEntry]) -> list[JsonConflict]:
-    """Add the content of registers to a tree; return their conflicts. Costs O(bytes of them)."""
+    """Add the content of all registers to a tree; return their conflicts. Costs O(bytes of them)."""
     conflicts: list[JsonConflict] = []
     for key, entry in entries.items():
         address = parse_key(key)
         if address is None or not entry.values:
             continue
-        content, beside = read_register(address, entry)
+        content, beside = read_register(address, entry, entries)
         tree.state(address, content)
         conflicts += beside
     return conflicts

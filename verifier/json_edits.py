@@ -8,11 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
+from protocol.crypto.hashing import value_name
 from protocol.formats.document_kinds import (
     DICT_VALUE_SIZE_MAX,
     DOCUMENT_KEY_SIZE_MAX,
     JSON_DEPTH_MAX,
     JSON_FRACTION_SIZE_MAX,
+    JSON_VALUE_SIZE_MAX,
+    is_document_key,
 )
 from verifier.json_documents import (
     PLACE,
@@ -27,6 +30,7 @@ from verifier.json_documents import (
     ListMark,
     MapMark,
     Node,
+    Pieces,
     Place,
     Whole,
     clean_value,
@@ -34,6 +38,7 @@ from verifier.json_documents import (
     key_of,
     parse_content,
     parse_key,
+    piece_at,
     show_tree,
 )
 from verifier.json_registers import Order, PartialTree, Registers
@@ -51,6 +56,8 @@ _ROOM: Final = 2 * _STEP * 62**3
 """Least room beside each item that is spaced anew: some 18 go between two before that is to be done again."""
 _CROWD: Final = 32
 """Items on each side that are spaced anew at first, where there is no room for one between two."""
+_PIECE_SIZE: Final = DICT_VALUE_SIZE_MAX // 4 - 1
+"""Characters of a piece of a long value: each has at most four bytes as JSON, and there are two quotation marks."""
 _ID_DIGITS: Final = "abcdefghijklmnopqrstuvwxyz234567"
 _ID_SIZE: Final = 16
 
@@ -192,7 +199,9 @@ class JsonEditor:
             if not is_increment and values == (set() if text is None else {text}):
                 continue
             if text is not None and len(text.encode()) > DICT_VALUE_SIZE_MAX:
-                raise ValueTooLarge(f"{_name_of(address)} has over {DICT_VALUE_SIZE_MAX} bytes")
+                raise ValueTooLarge(
+                    f"{_name_of(address)} names what is over {DICT_VALUE_SIZE_MAX} bytes long"
+                )
             yield Operation(key, text, is_increment)
 
     def _new_item(self) -> str:
@@ -291,6 +300,8 @@ class JsonEditor:
         Items of a list that another value had replaced before they came are unplaced, and stay so.
         """
         self._parts.need_below(address)
+        for piece in self._parts.pieces_below(address):
+            self._said[piece] = (None, False)
         node = self._tree.node(address)
         if node is None:
             return
@@ -315,7 +326,7 @@ class JsonEditor:
             if linked is not None:
                 self._say(address, linked)
             elif isinstance(value.get("$whole"), list) and len(value) == 1:
-                self._say(address, Whole(value["$whole"]))
+                self._put_whole(address, Whole(value["$whole"]))
             else:
                 self._put_map(address, value)
         elif isinstance(value, list):
@@ -327,7 +338,31 @@ class JsonEditor:
                 self._say((PLACE, made), Place(address, fraction))
                 self._put((made,), one)
         else:
-            self._say(address, Whole(value))
+            self._put_whole(address, Whole(value))
+
+    def _put_whole(self, address: Address, content: Whole) -> None:
+        """Put a scalar or an array; one that no register holds in pieces, before the register that names them."""
+        text = content_text(content)
+        size = len(text.encode())
+        if size <= DICT_VALUE_SIZE_MAX:
+            self._say(address, content)
+            return
+        if size > JSON_VALUE_SIZE_MAX:
+            raise ValueTooLarge(f"{_name_of(address)} has over {JSON_VALUE_SIZE_MAX} bytes")
+        parts = [text[start : start + _PIECE_SIZE] for start in range(0, len(text), _PIECE_SIZE)]
+        # By the value, so that putting the same once more writes nothing.
+        pieces = Pieces(value_name(text.encode()), len(parts))
+        for number, part in enumerate(parts):
+            piece = piece_at(address, pieces, number)
+            if not is_document_key(key_of(piece)):
+                raise EditRefused(
+                    f"{_name_of(address)} has too long keys for a value of over {DICT_VALUE_SIZE_MAX} bytes"
+                )
+            self._parts.pieces.add(piece)
+            self._said[piece] = (Whole(part), False)
+        self._said.pop(address, None)
+        self._say(address, pieces)
+        self._parts.state(address, content)
 
     def _put_map(self, address: Address, value: dict[str, Json]) -> None:
         fields = {

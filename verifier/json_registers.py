@@ -13,7 +13,9 @@ from verifier.json_documents import (
     Content,
     JsonTree,
     ListMark,
+    Pieces,
     Place,
+    join_pieces,
     key_of,
     parse_key,
     parse_position,
@@ -98,7 +100,9 @@ class PartialTree:
     def __init__(self, registers: Registers) -> None:
         self.tree = JsonTree()
         self.entries: dict[Address, DocumentEntry] = {}
-        """Entries that were read, by address."""
+        """Entries that were read, by address; also of pieces of long values."""
+        self.pieces: set[Address] = set()
+        """Addresses of pieces that were read or are about to be written."""
         self._registers = registers
         self._known: set[Address] = set()
         """Addresses of which it is known what stands."""
@@ -124,9 +128,18 @@ class PartialTree:
             self._whole.add(address)
 
     def need_all(self) -> None:
-        """Load the whole document."""
-        self._take(self._registers.load_between("", _KEYS_END, None))
+        """Load the whole document, and join long values."""
+        entries = self._registers.load_between("", _KEYS_END, None)
+        self._take(entries)
+        for address in self._known:
+            node = self.tree.node(address)
+            if node is not None and isinstance(node.own, Pieces):
+                self.tree.state(address, join_pieces(address, node.own, entries))
         self._whole.add(())
+
+    def pieces_below(self, address: Address) -> list[Address]:
+        """Return the addresses of pieces below one, of which all is known. Costs O(pieces that are known)."""
+        return [one for one in self.pieces if one[: len(address)] == address]
 
     def add_item(self, item: str) -> None:
         """Take note of a new item: nothing stands of it."""
@@ -234,7 +247,13 @@ class PartialTree:
         """Add loaded registers that were not known before and that no edit has changed."""
         for key, entry in entries.items():
             address = parse_key(key)
-            if address is None or self._is_known(address):
+            if address is None:
+                piece = _parse_piece(key)
+                if piece is not None and piece not in self.pieces:
+                    self.pieces.add(piece)
+                    self.entries[piece] = entry
+                continue
+            if self._is_known(address):
                 continue
             self._known.add(address)
             self.entries[address] = entry
@@ -242,6 +261,15 @@ class PartialTree:
             self.tree.state(address, content)
             if isinstance(content, Place):
                 insort(self._stored.setdefault(content.list_address, []), (content.fraction, address[1]))
+
+
+def _parse_piece(key: str) -> Address | None:
+    """Return the address that a key is, if a piece of a long value may stand there."""
+    address = tuple(key.split("\0"))
+    is_piece = (
+        len(address) > 2 and address[-2].startswith("$") and parse_key(key_of(address[:-2])) is not None
+    )
+    return address if is_piece else None
 
 
 def _part(

@@ -7,6 +7,7 @@ old one. What is taken and given has the types of `protocol.ids` and
 BLAKE3's three modes (plain, keyed, derive_key) are domain separated from each other by its specification.
 """
 
+from base64 import b32encode
 from collections.abc import Iterable
 from typing import Final
 
@@ -344,6 +345,11 @@ def search_part_key(key: HashKey, part_num: int) -> HashKey:
 def search_word(part_key: HashKey, word: str) -> int:
     """Return what stands for a word in a part of a search index: 48 bits, so that few of a part's words share one."""
     return int.from_bytes(blake3(word.encode(), key=part_key).digest(6), "little")
+
+
+def value_name(content: bytes) -> str:
+    """Return a name by which a long value of a JSON document is told from others: 80 bits in base32."""
+    return b32encode(blake3(content).digest(length=10)).decode().lower()
 
 
 def timeline_digest() -> blake3:

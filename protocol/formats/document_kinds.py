@@ -419,6 +419,11 @@ JSON_DEPTH_MAX: Final = 32
 JSON_FRACTION_SIZE_MAX: Final = 64
 """Characters of a fraction that orders a list: some 300 items typed in between two. Then the writer spaces the list anew."""
 
+JSON_PIECE_COUNT_MAX: Final = 32
+"""Registers over which the text of one long value is spread."""
+JSON_VALUE_SIZE_MAX: Final = 1024 * KIB
+"""Bytes of a value, as JSON, that a node writes: a document is read as a whole. Larger ones are files."""
+
 
 class JsonEdit(EntriesEdit, frozen=True, tag="json1"):
     """Puts what registers of a JSON document hold, and erases others."""

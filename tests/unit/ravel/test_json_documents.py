@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 import trio
 
-from protocol.formats.document_kinds import DICT_VALUE_SIZE_MAX
+from protocol.formats.document_kinds import DICT_VALUE_SIZE_MAX, JSON_VALUE_SIZE_MAX
 from protocol.formats.text import id_text
 from ravel import AsyncClient, JsonEdits, RavelError, connect, connect_async
 from ravel.json_documents import SchemaFault, find_faults
@@ -57,13 +57,15 @@ async def test_a_value_that_is_too_large_is_refused_with_the_next_step_and_kept_
     async with served(tmp_path) as one, _client(one) as client:
         one.node.create_repo()
         board = client.document("main", "board")
-        longest = "x" * (DICT_VALUE_SIZE_MAX - 2)  # with its quotes
-        await board.write(JsonEdits().put((), {str(number): longest for number in range(4)}))
-        assert (await board.read())["value"] == {str(number): longest for number in range(4)}, "1 MiB in all"
+        longest = "x" * (JSON_VALUE_SIZE_MAX - 2)  # with its quotes
+        written = await board.write(JsonEdits().put((), {"long": longest, "n": 1}))
+        assert (len(written["commits"]), (await board.read())["value"]) == (3, {"long": longest, "n": 1})
+        [found] = await client.documents("main", where={"long": {"$prefix": "xxx"}}).read()
+        assert found["value"] == {"long": longest, "n": 1}
         await client.edit_dict("main", put={"k": "x" * DICT_VALUE_SIZE_MAX})
         advice = []
         for write in (
-            lambda: board.write(JsonEdits().put("k", f"{longest}x")),
+            lambda: board.write(JsonEdits().put("long", f"{longest}x")),
             lambda: client.edit_dict("main", put={"k": "x" * (DICT_VALUE_SIZE_MAX + 1)}),
             lambda: client.edit_dict("main", put={"k": "\U0001f375" * (DICT_VALUE_SIZE_MAX // 2)}),
         ):
@@ -72,7 +74,7 @@ async def test_a_value_that_is_too_large_is_refused_with_the_next_step_and_kept_
             assert caught.value.code == "too_large"
             advice.append(caught.value.advice)
         assert all(one.startswith("add it as a file (`add_file`") for one in advice)
-        file = (await client.add_file("main", longest.encode() * 5, name="long.txt"))["file"]
+        file = (await client.add_file("main", longest.encode() * 2, name="long.txt"))["file"]
         await board.write(JsonEdits().put("k", {"$file": file}))
         assert (await board.read())["value"]["k"] == {"$file": file}
 

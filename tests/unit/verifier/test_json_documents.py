@@ -291,6 +291,76 @@ def test_texts_files_and_whole_arrays_are_named_in_their_place(authors: tuple[Au
 
 
 @pytest.mark.parametrize(
+    "value",
+    ["x" * (1024 * 1024 - 2), "\U0001f600" * 200_000, '\\"' * 200_000, {"$whole": [["y" * 150_000]] * 4}],
+    ids=["letters", "four bytes each", "escaped", "array"],
+)
+def test_a_value_that_no_register_holds_is_read_as_it_was_put(
+    authors: tuple[Author, Author], value: object
+) -> None:
+    alice, bob = authors
+    _start(alice, {"page": {"text": value}, "n": 1})
+    expected = value["$whole"] if isinstance(value, dict) else value
+    assert alice.value() == {"page": {"text": expected}, "n": 1}
+    assert max(len(tip.value or "") for entry in alice.entries().values() for tip in entry.tips) < 256 * 1024
+    again = alice.editor()
+    again.put(("page", "text"), value)
+    assert list(again.operations()) == []
+    assert again.value() == alice.value()
+    _together(alice, bob)
+    editor = bob.editor()
+    editor.put(("n",), 2)
+    assert editor.value() == {"page": {"text": expected}, "n": 2}
+    with pytest.raises(EditRefused):
+        editor.put(("page", "text", "below"), 1)
+    editor.remove(("page", "text"))
+    bob.write(editor)
+    assert bob.value() == {"page": {}, "n": 2}
+    assert [key for key, entry in bob.entries().items() if entry.values] == ["\0n", "\0page"]
+
+
+def test_of_long_values_put_apart_one_shows_whole_and_the_other_is_a_conflict(
+    authors: tuple[Author, Author],
+) -> None:
+    alice, bob = authors
+    _start(alice, {"text": "short"})
+    _together(alice, bob)
+    for author, letter in ((alice, "a"), (bob, "b")):
+        editor = author.editor()
+        editor.put(("text",), letter * 400_000)
+        author.write(editor)
+    _together(alice, bob)
+    found = read_json(alice.entries())
+    assert found.value == {"text": "b" * 400_000}
+    assert [one.value for one in found.conflicts] == ["a" * 400_000]
+    editor = alice.editor()
+    editor.put(("text",), "short again")
+    alice.write(editor)
+    found = read_json(alice.entries())
+    assert (found.value, found.conflicts) == ({"text": "short again"}, [])
+    assert [key for key, entry in alice.entries().items() if entry.values] == ["\0text"]
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        {},
+        {"/a/$NAME/0": '"[1"'},
+        {"/a/$NAME/0": '"[1"', "/a/$NAME/1": '"]"', "/a/$NAME/2": '""'},
+        {"/a/$NAME/0": '"[1"', "/a/$NAME/1": "1"},
+        {"/a/$NAME/0": '"{"', "/a/$NAME/1": '"}"'},
+        {"/a/$NAME/0": '"[1"', "/a/$OTHER/1": '"]"'},
+    ],
+)
+def test_a_long_value_of_other_pieces_says_nothing(pieces: dict[str, str]) -> None:
+    """One is missing, there is one more, one is no text, or they are no scalar and no array."""
+    name, other = "a" * 16, "b" * 16
+    said = {key.replace("NAME", name).replace("OTHER", other): text for key, text in pieces.items()}
+    own = f'{{"long":"{name}","pieces":2}}'
+    assert read_json(_registers(**{"/a": own, "/b": "1", **said})).value == {"b": 1}
+
+
+@pytest.mark.parametrize(
     "path, value",
     [
         (("$a",), 1),
@@ -300,7 +370,8 @@ def test_texts_files_and_whole_arrays_are_named_in_their_place(authors: tuple[Au
         (("a",), 2**53),
         (("a",), float("nan")),
         (("a",), "\ud800"),
-        (("a",), "x" * (256 * 1024)),
+        (("a",), "x" * (1024 * 1024 - 1)),
+        (("k" * 1005,), "x" * (256 * 1024)),
         (("l", "x"), 1),
         (("s", "x"), 1),
         (("l", 1), 1),
@@ -384,6 +455,9 @@ def test_other_keys_are_passed_over(key: str) -> None:
         '{"add":true}',
         f'{{"add":{2**53}}}',
         '{"unknown":1}',
+        f'{{"long":"{ITEM}","pieces":0}}',
+        f'{{"long":"{ITEM}","pieces":33}}',
+        '{"long":"A","pieces":1}',
         "NaN",
         "1e999",
         str(2**53),
