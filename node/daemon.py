@@ -13,6 +13,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -91,6 +92,8 @@ _CHOSEN_BY_UP: Final = ("network.listen", "api.listen")
 """Listeners of which `ravel up` takes another address."""
 _STREAMS_END_SECONDS = 1.0
 """Time that event streams have to say that they end."""
+_Ended = tuple[int, tuple[Home, Keys] | None]
+"""Signal that ended a run, and what the next one starts with where another user's key was taken up."""
 
 
 def run(home: Home, open_keys: Callable[[], Keys]) -> None:
@@ -103,29 +106,35 @@ def run(home: Home, open_keys: Callable[[], Keys]) -> None:
     allow_open_files()
     check_installation()
     with lock_home(home.path):
-        keys = open_keys()
-        try:
-            note_copy(home.path)
-            replica = Replica(home.path, keys.store_key, home.storage_url)
-            with suppress(OSError):  # on a full disk it is noted at a later start
-                mark_store(home.path)
-            if read_keys(home.path).protection != "none":
-                drop_open_copies(home.path)
-        except NewerSchema as error:
-            raise ServiceError("newer_schema", str(error), UNKNOWN_SCHEMA_ADVICE) from None
-        except DamagedBlock as error:
-            raise ServiceError("damaged", str(error), "ravel fsck --repair") from None
-        except StorageError as error:
-            raise storage_failed(error, _advice(home)) from None
-        except OSError as error:
-            raise ServiceError("storage_failed", str(error), _advice(home)) from None
-        reader = make_reader(home.config.node.workers)
-        try:
-            ended_by = trio.run(_serve, home, keys, replica, reader)
-        finally:
-            replica.close()
+        ended_by, again = _run_with(home, open_keys())
+        while again is not None:
+            ended_by, again = _run_with(*again)
     if ended_by == signal.SIGHUP:
         sys.exit(EXIT_RESTART)
+
+
+def _run_with(home: Home, keys: Keys) -> _Ended:
+    """Run a node with these keys until something ends it."""
+    try:
+        note_copy(home.path)
+        replica = Replica(home.path, keys.store_key, home.storage_url)
+        with suppress(OSError):  # on a full disk it is noted at a later start
+            mark_store(home.path)
+        if read_keys(home.path).protection != "none":
+            drop_open_copies(home.path)
+    except NewerSchema as error:
+        raise ServiceError("newer_schema", str(error), UNKNOWN_SCHEMA_ADVICE) from None
+    except DamagedBlock as error:
+        raise ServiceError("damaged", str(error), "ravel fsck --repair") from None
+    except StorageError as error:
+        raise storage_failed(error, _advice(home)) from None
+    except OSError as error:
+        raise ServiceError("storage_failed", str(error), _advice(home)) from None
+    reader = make_reader(home.config.node.workers)
+    try:
+        return trio.run(_serve, home, keys, replica, reader)
+    finally:
+        replica.close()
 
 
 def _advice(home: Home) -> str:
@@ -141,8 +150,8 @@ def _advice(home: Home) -> str:
     )
 
 
-async def _serve(home: Home, keys: Keys, replica: Replica, reader: Reader) -> int:
-    """Open all that can fail, then run: what is wrong is said before anything has begun. Return the signal that ended it."""
+async def _serve(home: Home, keys: Keys, replica: Replica, reader: Reader) -> _Ended:
+    """Open all that can fail, then run: what is wrong is said before anything has begun."""
     tokens = TokenFile(home.path, now_seconds)
     callers = Callers(home.api_token, tokens)
     hub = Hub(replica, threads(), now_ms, reader)
@@ -223,14 +232,20 @@ async def _serve(home: Home, keys: Keys, replica: Replica, reader: Reader) -> in
                 f"ready: peer {id_text(node_key)} listens on {listen}{also}, API on http://{api}", flush=True
             )
             ended_by = await _wait_for(signals)
-            notify(STOPPING)
+            taken = services.node.own_keys.recovered if ended_by == signal.SIGHUP else None
+            if taken is None:
+                notify(STOPPING)
             with trio.move_on_after(_STREAMS_END_SECONDS):
                 await streams.close()
             await services.node.tokens.save_uses()
             await services.branches.standings.save(is_last=True)
             nursery.cancel_scope.cancel()
-    print("stopped", file=sys.stderr, flush=True)
-    return ended_by
+    if taken is None:
+        print("stopped", file=sys.stderr, flush=True)
+        return ended_by, None
+    # At the same port, also where any was asked for: the page goes on there.
+    config = replace(home.config, api=replace(home.config.api, listen=api))
+    return ended_by, (replace(home, config=config), taken)
 
 
 def _make_network(home: Home, keys: Keys, hub: Hub, addresses: OwnAddresses) -> Network:

@@ -166,6 +166,7 @@ export const ENDPOINTS = {
   checkHealth: {"method": "GET", "path": "/checks", "query": [], "body": null, "events": false, "key": false, "seconds": 70},
   showKeys: {"method": "GET", "path": "/keys", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
   showKeyWords: {"method": "POST", "path": "/keys/words", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
+  recoverUser: {"method": "POST", "path": "/keys/recovery", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   startBackup: {"method": "POST", "path": "/backups", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   showBackup: {"method": "GET", "path": "/backups", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
   makeReport: {"method": "POST", "path": "/report", "query": [], "body": null, "events": false, "key": true, "seconds": 60},

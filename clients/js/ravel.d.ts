@@ -2538,6 +2538,7 @@ export interface KeyStatus {
   node: string;
   protection: "keyring" | "none" | "passphrase";
   seal_command: string;
+  unused: boolean;
   user: string;
 }
 
@@ -2548,6 +2549,19 @@ export interface KeyWords {
 
 /** Shows the words of the user's key. */
 export interface WordsRequest {
+  passphrase?: string;
+}
+
+/** The user that a node has from now on. */
+export interface RecoveredUser {
+  user: string;
+}
+
+/** Makes a node its user's again, by words or by a key file. */
+export interface RecoveryRequest {
+  words?: string;
+  key_file?: string;
+  file_passphrase?: string;
   passphrase?: string;
 }
 
@@ -2946,6 +2960,8 @@ export class Ravel {
   showKeys(values?: {}, options?: RequestOptions): Promise<KeyStatus>;
   /** Show the user's key as 24 words, to be written on paper. */
   showKeyWords(values?: {} & WordsRequest, options?: RequestOptions): Promise<KeyWords>;
+  /** Be the user of 24 words or of a key file from now on, instead of one whose key is unused. */
+  recoverUser(values?: {} & RecoveryRequest, options?: RequestOptions): Promise<RecoveredUser>;
   /** Begin a backup in a new folder of the node's machine. It has all keys. */
   startBackup(values: {} & BackupRequest, options?: RequestOptions): Promise<BackupStatus>;
   /** Show how the backup goes, or how the last one went. */

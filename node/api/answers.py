@@ -247,6 +247,7 @@ def _node_answers(service: NodeService) -> tuple[Answer, ...]:
         answer(care.CHECK_HEALTH, service.health.check),
         answer(care.SHOW_KEYS, service.own_keys.show),
         answer(care.SHOW_KEY_WORDS, service.own_keys.words),
+        answer(care.RECOVER_USER, service.own_keys.recover),
         answer(care.START_BACKUP, service.backups.start),
         answer(care.SHOW_BACKUP, service.backups.show),
         answer(care.MAKE_REPORT, service.reports.start),

@@ -89,7 +89,7 @@ class NodeService:
         self.background = Background()
         self.settings = SettingsService(home, settings, hub.run_blocking)
         self.health = Health(home)
-        self.own_keys = OwnKeys(home, hub.run_blocking)
+        self.own_keys = OwnKeys(home, hub)
         self.backups = Backups(home, self.background, hub.run_blocking, clock)
         self.reports = Reports(home, exports, self.background, hub.run_blocking, clock)
         self._started_at = clock()

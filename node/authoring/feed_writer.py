@@ -115,6 +115,7 @@ class FeedWriter:
         followups: Sequence[tuple[TopicKey, bytes]] = (),
     ) -> IngestResult:
         """Judge and store encoded commits in one transaction (`accept_own`). Raises ServiceError, StorageError."""
+        self.replica.own_feeds.check_user()
         try:
             return accept_own(
                 self.replica,

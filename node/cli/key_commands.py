@@ -1,7 +1,7 @@
 """CLI: init and key commands: create and encrypt the keys, and back up the user key to a file or 24 words."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,16 +13,25 @@ from node.cli.founding import Founding, check_founded, wanted_protection
 from node.cli.inputs import read_typed
 from node.cli.shared import say, settings, unlocked
 from node.runtime.errors import EXIT_OK, ServiceError, kind_of
+from node.runtime.language import in_language
 
 if TYPE_CHECKING:
     from node.home.key_file import Keys, Protection
     from ravel import Client
+    from ravel.home import RunFile
 
 key = typer.Typer(no_args_is_help=True, help="The node's and the user's keys: seal, export and import them.")
 
 PassphraseFlag = Annotated[bool, typer.Option("--passphrase", help="Seal the keys with a passphrase.")]
 ClearFlag = Annotated[bool, typer.Option("--clear", help="Store the keys unsealed.")]
 KeyringFlag = Annotated[bool, typer.Option("--keyring", help="Seal them with a key in the system's keyring.")]
+FromFileOption = Annotated[
+    Path | None, typer.Option("--from-file", help="Use the user of a file that `key export` wrote.")
+]
+FromPassphraseOption = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="A file with that file's passphrase; - for standard input."),
+]
 NewPassphraseOption = Annotated[
     str | None,
     typer.Option(
@@ -65,13 +74,8 @@ def init(
             "--words", help="Use the user of the 24 words of `key words`; read them from standard input."
         ),
     ] = False,
-    from_file: Annotated[
-        Path | None, typer.Option("--from-file", help="Use the user of a file that `key export` wrote.")
-    ] = None,
-    from_passphrase_file: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="A file with that file's passphrase; - for standard input."),
-    ] = None,
+    from_file: FromFileOption = None,
+    from_passphrase_file: FromPassphraseOption = None,
 ) -> Outcome:
     """Create a node in the folder: keys, token, configuration. Existing files stay unchanged.
 
@@ -86,7 +90,11 @@ def init(
     is_new = not has_keys(folder)
     keys_are_given = words or from_file is not None
     if not is_new and keys_are_given:
-        raise ServiceError("already_exists", f"{folder} has keys already", "choose another --home")
+        raise ServiceError(
+            "already_exists",
+            f"{folder} has keys already",
+            f"where they are unused: {command_for(folder)} up {'--words' if words else '--from-file FILE'}",
+        )
     if words and settings(context).passphrase_file == "-":  # noqa: S105  # standard input
         raise ServiceError(
             "bad_request",
@@ -195,7 +203,7 @@ def export(
     out: Annotated[Path, typer.Argument(help="The file to create.")],
     new_passphrase_file: NewPassphraseOption = None,
 ) -> Mapping[str, object]:
-    """Write the user's key to a file, sealed with a passphrase. `ravel init --from-file` uses it on another node."""
+    """Write the user's key to a file, sealed with a passphrase. `ravel up --from-file` uses it on another node."""
     from node.home.key_file import encode_key_file, seal_user_key
     from node.home.private_files import create_file
 
@@ -270,39 +278,65 @@ def _opened(context: typer.Context) -> "Keys":
 
 def keys_for(words: bool, from_file: Path | None, passphrase_file: str | None) -> "Keys":
     """Make keys, with the user key of words or of a file where that is asked."""
-    from node.home.key_file import decode_key_file, fresh_keys, open_user_key
-    from node.home.mnemonic import TEXT_SIZE_MAX, seed_of
+    from node.home.key_file import fresh_keys, read_user_seed
+    from node.home.mnemonic import seed_of
     from node.home.passphrases import ask_passphrase, is_terminal, read_passphrase
     from protocol.limits.files import KEY_FILE_SIZE_MAX
+    from protocol.limits.users import WORDS_SIZE_MAX
     from ravel.home import read_private
 
     if words and from_file is not None:
         raise ServiceError("bad_request", "a user comes by words or by a file, not by both", "choose one")
     if words:
-        return fresh_keys(seed_of(_ask_words() if is_terminal() else read_typed(TEXT_SIZE_MAX)))
+        return fresh_keys(seed_of(_ask_words() if is_terminal() else read_typed(WORDS_SIZE_MAX)))
     if from_file is not None:
         if not from_file.exists():
             raise ServiceError(
                 "bad_input", f"{from_file} is not there", "give a file that `ravel key export` wrote"
             )
-        file = decode_key_file(read_private(from_file, KEY_FILE_SIZE_MAX), str(from_file), "user")
-        passphrase = (
-            ask_passphrase(f"Passphrase of {from_file}: ")
-            if passphrase_file is None
-            else read_passphrase(passphrase_file)
-        )
-        return fresh_keys(open_user_key(file, str(from_file), passphrase))
+
+        def passphrase() -> bytes:
+            if passphrase_file is None:
+                return ask_passphrase(f"Passphrase of {from_file}: ")
+            return read_passphrase(passphrase_file)
+
+        content = read_private(from_file, KEY_FILE_SIZE_MAX)
+        return fresh_keys(read_user_seed(content, str(from_file), passphrase))
     return fresh_keys()
+
+
+def take_up(
+    folder: Path, ask_keys: Callable[[], "Keys"], passphrase: bytes | None, past_run: str, timeout: float
+) -> "RunFile":
+    """Have a running daemon be the user of the keys that are asked for, and wait until it has started anew.
+
+    Raises ServiceError `already_exists` where its own key was used, before anything is typed.
+    """
+    from node.home.identity import key_in_use
+    from node.home.mnemonic import words_of
+    from node.home.starting import wait_for_daemon
+    from ravel import connect
+
+    api = connect(folder)
+    try:
+        if not api.show_keys()["unused"]:
+            raise key_in_use(folder)
+        words = " ".join(words_of(ask_keys().user_seed))
+        api.recover_user(words=words, passphrase=(passphrase or b"").decode())
+    finally:
+        api.close()
+    return wait_for_daemon(folder, say, timeout, past_run=past_run)
 
 
 def _ask_words() -> str:
     """Read the words as they are typed, on as many lines as on the paper. An empty line ends them early."""
-    from node.home.mnemonic import TEXT_SIZE_MAX, WORD_COUNT, split_words
+    from node.home.mnemonic import WORD_COUNT, split_words
     from node.home.passphrases import ask_passphrase
+    from protocol.limits.users import WORDS_SIZE_MAX
 
-    print("The 24 words, in one line or several, which are not shown:", file=sys.stderr)
+    print(in_language("The 24 words, in one line or several, which are not shown:"), file=sys.stderr)
     text = ""
-    while (count := len(split_words(text))) < WORD_COUNT and len(text) <= TEXT_SIZE_MAX:
+    while (count := len(split_words(text))) < WORD_COUNT and len(text) <= WORDS_SIZE_MAX:
         line = ask_passphrase(f"{count} of {WORD_COUNT}: ").decode()
         if not line:
             break

@@ -1,6 +1,7 @@
 """CLI: up and down: a node's daemon in the background, made first where there is none."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,11 +12,14 @@ from node.cli.founding import Founding, settle_addresses, wanted_protection
 from node.cli.key_commands import (
     BACK_NOTE,
     ClearFlag,
+    FromFileOption,
+    FromPassphraseOption,
     KeyringFlag,
     PassphraseFlag,
     choose_protection,
     keys_for,
     print_words,
+    take_up,
     warn_of_clear_keys,
 )
 from node.cli.links import passing_note
@@ -62,8 +66,10 @@ def up(
     clear: ClearFlag = False,
     words: Annotated[
         bool,
-        typer.Option("--words", help="Of a new node: be the user of 24 words again, which are asked for."),
+        typer.Option("--words", help="Be the user of 24 words again, which are asked for."),
     ] = False,
+    from_file: FromFileOption = None,
+    from_passphrase_file: FromPassphraseOption = None,
     service: Annotated[
         bool, typer.Option("--service", help="Have systemd start it, now and with each login of yours.")
     ] = False,
@@ -71,9 +77,10 @@ def up(
 ) -> Outcome:
     """Start the daemon in the background, and wait until it answers. Makes the node where there is none.
 
-    With --words, it restores the user of a lost computer. On a running node it does nothing more. `ravel down`
-    stops the daemon. It starts by itself only with --service, which makes a systemd unit of yours; `ravel uninstall`
-    removes that. How a new node's keys are kept is asked on a terminal, unless it is said.
+    With --words or --from-file, it restores the user of a lost computer, also in place of a key that is unused. On a
+    running node it does nothing more. `ravel down` stops the daemon. It starts by itself only with --service, which makes
+    a systemd unit of yours; `ravel uninstall` removes that. How a new node's keys are kept is asked on a terminal, unless
+    it is said.
     """
     from node.home.home import create_home, open_home
     from node.home.identity import open_keys
@@ -88,16 +95,12 @@ def up(
     if service:
         check_systemd(folder)
     is_new = not has_keys(folder)
+    is_back = words or from_file is not None
     secret = None
-    if words and not is_new:
-        raise ServiceError(
-            "already_exists",
-            f"{folder} has keys already",
-            "remove a node that you have not used by `ravel uninstall`, or choose another --home",
-        )
+    ask_keys = partial(keys_for, words, from_file, from_passphrase_file)
     if is_new:
-        keys = keys_for(words, None, None)
-        if not (name or words) and is_terminal():
+        keys = ask_keys()
+        if not (name or is_back) and is_terminal():
             name = typer.prompt(
                 in_language("Your name, as others will see it"), default="", show_default=False
             )
@@ -113,11 +116,11 @@ def up(
                 keys=keys,
                 protection=protection,
                 passphrase=chosen,
-                is_recovered=words,
+                is_recovered=is_back,
             )
         except ServiceError as error:
             # Another `ravel up` was a moment quicker. Who gave words would be somebody else on that node.
-            if words or error.code != "already_exists":
+            if is_back or error.code != "already_exists":
                 raise
             is_new = False
     if is_new:
@@ -134,15 +137,18 @@ def up(
         for key, before, after in changes:
             say(f"note: {key} is now {after}; it was {before}")
     unit = None
+    if secret is None and (service or is_started or is_back):
+        secret = _passphrase_of(context, folder)
     if service:
         check_settings(open_home(folder))
-        _passphrase_of(context, folder)
         found, unit, is_started = start_service(folder, settings(context).passphrase_file, say, timeout)
     elif is_started:
-        found = start_daemon(folder, secret or _passphrase_of(context, folder), say, timeout)
+        found = start_daemon(folder, secret, say, timeout)
     else:
         found = wait_for_daemon(folder, say, timeout)
         _check_version(folder)
+    if is_back and not is_new:
+        found = take_up(folder, ask_keys, secret, found.run, timeout)
     answer = {
         "home": str(folder),
         "node": found.peer,
@@ -156,10 +162,10 @@ def up(
     }
     configured = open_home(folder).config.network.listen
     passing = passing_note(configured, found.listen) if configured.endswith(":0") else ""
-    if is_new and not words and is_terminal() and typer.confirm(in_language(_WORDS_QUESTION), default=True):
+    if is_new and not is_back and is_terminal() and typer.confirm(in_language(_WORDS_QUESTION), default=True):
         print_words(words_of(open_keys(folder, lambda: secret or b"").user_seed))
     notes = "" if unit is None else service_note(unit)
-    if is_new and words:
+    if is_back:
         notes = "\n".join(filter(None, (notes, BACK_NOTE)))
     return Outcome(answer, shown={**answer, "notes": notes, "passing": passing})
 

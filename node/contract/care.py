@@ -11,17 +11,20 @@ from msgspec import Meta
 from node.contract.access import NODE, PERSON
 from node.contract.endpoint import Endpoint
 from node.contract.values import Request
+from protocol.limits.files import KEY_FILE_SIZE_MAX
 from protocol.limits.users import (
     BACKUP_PATH_SIZE_MAX,
     CHECKS_SECONDS_MAX,
     PASSPHRASE_SIZE_MAX,
     SETTING_SIZE_MAX,
+    WORDS_SIZE_MAX,
 )
 from ravel.types.care import (
     BackupStatus,
     HealthReport,
     KeyStatus,
     KeyWords,
+    RecoveredUser,
     ReportStatus,
     SettingChange,
     SettingList,
@@ -60,6 +63,27 @@ class WordsRequest(Request, frozen=True):
 
     passphrase: Annotated[
         str, Meta(max_length=PASSPHRASE_SIZE_MAX, description="Of keys that are sealed with one.")
+    ] = ""
+
+
+class RecoveryRequest(Request, frozen=True):
+    """Makes a node its user's again, by words or by a key file."""
+
+    words: Annotated[
+        str, Meta(max_length=WORDS_SIZE_MAX, description="The 24 words, in any case and spacing.")
+    ] = ""
+    key_file: Annotated[
+        str,
+        Meta(
+            max_length=KEY_FILE_SIZE_MAX,
+            description="Content of a file of `ravel key export`, or of `keys.json` of a node or a backup.",
+        ),
+    ] = ""
+    file_passphrase: Annotated[
+        str, Meta(max_length=PASSPHRASE_SIZE_MAX, description="Of that file, where it is sealed with one.")
+    ] = ""
+    passphrase: Annotated[
+        str, Meta(max_length=PASSPHRASE_SIZE_MAX, description="Of this node's keys, as for their words.")
     ] = ""
 
 
@@ -120,6 +144,17 @@ SHOW_KEY_WORDS: Final = Endpoint(
     request=WordsRequest,
     answer=KeyWords,
     errors=("wrong_passphrase", "locked", "missing_extra", "bad_config"),
+)
+RECOVER_USER: Final = Endpoint(
+    name="recover_user",
+    method="POST",
+    path="/keys/recovery",
+    scopes=PERSON,
+    summary="Be the user of 24 words or of a key file from now on, instead of one whose key is unused.",
+    details="The daemon starts anew in the same process. It writes to a repo once a peer that follows it was compared.",
+    request=RecoveryRequest,
+    answer=RecoveredUser,
+    errors=("bad_input", "wrong_passphrase", "locked", "missing_extra", "bad_config", "already_exists"),
 )
 START_BACKUP: Final = Endpoint(
     name="start_backup",

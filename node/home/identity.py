@@ -23,7 +23,7 @@ from node.home.private_files import KEYS_NAME, SECRET_SIZE, create_file, replace
 from node.home.system_keyring import drop_key, get_key, put_key
 from node.runtime.errors import ServiceError
 from protocol.limits.files import KEY_FILE_SIZE_MAX
-from ravel.home import read_private
+from ravel.home import command_for, read_private
 from storage.engine.copies import drop_open_copies
 
 
@@ -45,6 +45,16 @@ def open_keys(home: Path, ask_passphrase: Callable[[], bytes]) -> Keys:
     elif file.protection == "keyring":
         secret = get_key(file.entry)
     return open_node_keys(file, str(home / KEYS_NAME), secret)
+
+
+def key_in_use(home: Path) -> ServiceError:
+    """Return the refusal of another user's key where something rests on the one that is there."""
+    ravel = command_for(home)
+    return ServiceError(
+        "already_exists",
+        f"the key in {home} has been used: what was written with it would be lost",
+        f"choose another folder: `ravel --home NEW up --words`; or, if nothing there is needed: `{ravel} uninstall`",
+    )
 
 
 def create_keys(

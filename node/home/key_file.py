@@ -9,6 +9,7 @@ What a file asks for is bounded before it is done: it may have been written by s
 """
 
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Final, Literal
 
@@ -104,6 +105,14 @@ def decode_key_file(content: bytes, name: str, holds: Holds) -> KeyFile:
 
     Raises ServiceError: `bad_config` if it is no key file of a node, `bad_input` if it is none of a user.
     """
+    file = _decode(content, name, holds)
+    if file.holds != holds:
+        wanted = "a node's" if holds == "node" else "what `ravel key export` writes"
+        raise _bad(holds, name, f"it is not {wanted}")
+    return file
+
+
+def _decode(content: bytes, name: str, holds: Holds) -> KeyFile:
     try:
         file = msgspec.json.decode(content, type=KeyFile)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -120,9 +129,6 @@ def decode_key_file(content: bytes, name: str, holds: Holds) -> KeyFile:
     )
     if not all(sizes):
         raise _bad(holds, name, "a part of it is missing, too long or too short")
-    if file.holds != holds:
-        wanted = "a node's" if holds == "node" else "what `ravel key export` writes"
-        raise _bad(holds, name, f"it is not {wanted}")
     return file
 
 
@@ -142,6 +148,20 @@ def open_user_key(file: KeyFile, name: str, passphrase: bytes) -> UserSeed:
     if id_text(public_key(seed)) != file.user:
         raise _bad("user", name, "its key is not that of the id that it names")
     return seed
+
+
+def read_user_seed(content: bytes, name: str, ask_passphrase: Callable[[], bytes]) -> UserSeed:
+    """Read the user's seed in a file of it alone, or of a node or a backup; ask for a passphrase where one is needed.
+
+    Raises ServiceError `bad_input`, `bad_config`, `wrong_passphrase`, `locked`.
+    """
+    file = _decode(content, name, "user")
+    if file.protection == "keyring":
+        raise _bad("user", name, "only the keyring of its own computer opens it")
+    passphrase = ask_passphrase() if file.protection == "passphrase" else b""
+    if file.holds == "user":
+        return open_user_key(file, name, passphrase)
+    return open_node_keys(file, name, passphrase).user_seed
 
 
 def _seal(

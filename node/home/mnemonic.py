@@ -14,10 +14,9 @@ from mnemonic import Mnemonic
 
 from node.runtime.errors import ServiceError
 from protocol.crypto.keys import UserSeed
+from protocol.limits.users import WORDS_SIZE_MAX
 
 WORD_COUNT: Final = 24
-TEXT_SIZE_MAX: Final = 1024
-"""Bytes of typed words: the longest 24 have 336 with numbers and the spaces between them."""
 _AROUND: Final = re.compile(r"^[\W\d_]+|[\W\d_]+$")
 """No letters, at the ends of a word."""
 
@@ -29,7 +28,7 @@ def words_of(seed: UserSeed) -> list[str]:
 
 def seed_of(text: str) -> UserSeed:
     """Return the key of typed words, in any case and spacing. Raises ServiceError `bad_input`, naming the wrong word."""
-    words = split_words(text[:TEXT_SIZE_MAX])
+    words = split_words(text[:WORDS_SIZE_MAX])
     if len(words) != WORD_COUNT:
         raise _bad(f"there are {len(words)} words, not {WORD_COUNT}")
     known = set(_list().wordlist)

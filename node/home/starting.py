@@ -25,16 +25,19 @@ _SILENT_SECONDS: Final = 1.0
 
 
 def wait_for_daemon(
-    home: Path, tell: Callable[[str], None], seconds_max: float = START_SECONDS_MAX
+    home: Path, tell: Callable[[str], None], seconds_max: float = START_SECONDS_MAX, past_run: str = ""
 ) -> RunFile:
     """Return the daemon of a folder once it answers. Returns or fails at once where no process holds the folder.
 
-    `tell` hears what is waited for, once. Raises ServiceError `not_running`.
+    `tell` hears what is waited for, once. A daemon that starts anew ends its `past_run` first. Raises ServiceError
+    `not_running`.
     """
     begun, is_told = time.monotonic(), False
     while True:
         try:
-            return read_run_file(home)
+            found = read_run_file(home)
+            if found.run != past_run:
+                return found
         except ServiceError as error:
             if error.code != "not_running" or not is_locked(home):
                 raise

@@ -44,6 +44,8 @@ class OwnFeeds:
         self.uncertain: frozenset[RepoId] = frozenset()
         self.detail = ""
         """Why; empty while nothing is uncertain."""
+        self.is_over = False
+        """True once another user's key was put in place: nothing more is signed with the one before."""
         self.noted_count = 0
         """Times that a repo was noted to be uncertain. While it stays the same, what was found out since holds."""
 
@@ -129,6 +131,15 @@ class OwnFeeds:
     def why_uncertain(self, repo_id: RepoId) -> str:
         """Explain why commits that this user wrote to a repo may be absent here; empty if none are."""
         return self.detail if repo_id in self.uncertain else ""
+
+    def check_user(self) -> None:
+        """Raise ServiceError `feed_uncertain` where this user's key was replaced a moment ago."""
+        if self.is_over:
+            raise ServiceError(
+                "feed_uncertain",
+                "this node takes up another user's key, and starts anew",
+                "try again in a second",
+            )
 
     def check(self, repo_id: RepoId) -> None:
         """Raise ServiceError `feed_uncertain` where nothing may be written yet."""

@@ -281,6 +281,8 @@ PASSPHRASE_SIZE_MAX: Final = 1024
 """Bytes of a passphrase: nobody types more, and a file that was named by mistake is not read whole."""
 PASSPHRASE_LENGTH_MIN: Final = 8
 """Characters of a passphrase that is chosen: what guessing costs is worth nothing below."""
+WORDS_SIZE_MAX: Final = 1024
+"""Characters of a key's typed words: the longest 24 have 336 with numbers and the spaces between them."""
 EXPORT_SECONDS_MAX: Final = 21_600
 """Seconds after which an export is ended: what a billion commits take, or a store whose other end hangs."""
 SETTING_SIZE_MAX: Final = 64 * KIB

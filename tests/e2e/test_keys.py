@@ -81,8 +81,9 @@ def test_who_lost_a_disk_comes_back_by_words_and_an_invitation(tmp_path: Path) -
         bob.kill()
 
         typed = " ".join(word for word in words.split() if word.isalpha())
-        again = Peer(tmp_path / "again", keys=("--clear", "--words"), stdin=typed)
+        again = Peer(tmp_path / "again")
         again.start()
+        assert "a member's link brings a repo back" in run_ravel(again, "up", "--words", stdin=typed).stdout
         assert again.client.show_status()["user"] == user
         again.client.join_repo(
             alice.client.create_invitation(repo, permission="write", expires_seconds=3600)["invitation"]

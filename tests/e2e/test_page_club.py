@@ -232,9 +232,8 @@ def test_a_comment_is_read_by_an_admin_before_others_see_it(tmp_path: Path, page
         assert page.complaints() == []
 
 
-@CHROMIUM_ALONE
-def test_who_removed_ravel_comes_back_by_the_words_of_the_page(tmp_path: Path, page: Browser) -> None:
-    with peers(tmp_path, "alice", "bob") as (alice, bob):
+def test_who_lost_a_computer_comes_back_by_the_words_on_the_page_alone(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice", "bob", "again") as (alice, bob, again):
         alice.client.state_me("Ann", color=3)
         repo, branch = join(bob, alice)
         until_equal(alice, bob, branch)
@@ -247,26 +246,39 @@ def test_who_removed_ravel_comes_back_by_the_words_of_the_page(tmp_path: Path, p
         page.click("#show-words > button")
         page.until("document.querySelectorAll('#words > li').length === 24")
         words = page.evaluate("[...document.querySelectorAll('#words > li')].map((one) => one.textContent)")
+        page.evaluate("document.querySelector('#restore').open = true")
+        page.until(says("has been used", "document.getElementById('restore')"))
         alice.stop()
         run_ravel(alice, "uninstall", "--yes", "home")
         assert not alice.home.exists()
-        again = Peer(tmp_path / "again", keys=("--clear", "--words"), stdin=" ".join(words))
-        try:
-            again.start()
-            assert again.client.show_status()["user"] == user
-            link = bob.client.create_invitation(repo, permission="write", expires_seconds=3600)["invitation"]
-            enter(page, again)
-            open_panel(page, "join")
-            join_by_link(page, link)
-            page.until(says("written before", "document.getElementById('timeline')"), 60)
-            page.until("document.getElementById('text')", 60)
-            page.fill("#text", "written after")
-            _send(page)
-            page.until(says("written after", f"{ROWS}[0]"))
-            until_equal(bob, again, branch)
-            picture(page, "back-again")
-        finally:
-            again.close()
+
+        again.client.state_me("Pressed too fast")
+        enter(page, again)
+        open_panel(page, "backup", "restore")
+        page.until("document.getElementById('recover')")
+        page.fill("#recover textarea", " ".join([*words[1:], words[0]]))
+        page.click("#recover > button")
+        page.click("dialog[open] .danger")
+        page.until(says("checksum", "document.getElementById('problem')"))
+        picture(page, "recover")
+        page.fill("#recover textarea", " ".join(words))
+        page.click("#recover > button")
+        page.click("dialog[open] .danger")
+        page.until("document.getElementById('recovered')", 60)
+        picture(page, "recovered")
+        assert again.client.show_status()["user"] == user
+        assert again.client.show_me()["name"] is None
+        link = bob.client.create_invitation(repo, permission="write", expires_seconds=3600)["invitation"]
+        page.click("#recovered a")
+        join_by_link(page, link)
+        page.until(says("written before", "document.getElementById('timeline')"), 60)
+        page.until("document.getElementById('text')", 60)
+        page.fill("#text", "written after")
+        _send(page)
+        page.until(says("written after", f"{ROWS}[0]"))
+        until_equal(bob, again, branch)
+        run_ravel(bob, "feed", "check", branch)
+        picture(page, "back-again")
 
 
 @CHROMIUM_ALONE

@@ -117,10 +117,18 @@ export const ofNode = {
   ],
   restoreAfter: "Der zurückgeholte Knoten schreibt in ein Repo, sobald er einen Peer getroffen hat, der ihm folgt: Was nach der Sicherung geschrieben wurde, kommt von dort.",
   restoreWords: "Sie machen dich auf einem neuen Computer wieder zu dir. Deine Repos kommen von anderen Mitgliedern: Bitte eines um einen Link. Du darfst, was du früher durftest, und schreibst, sobald eines erreicht wurde.",
-  restoreWordsSteps: (stop, isEmpty) =>
-    isEmpty
-      ? [["In einem Terminal auf seinem Computer Ravel anhalten:", stop], ["Entfernen, was hier ist: Es ist neu, und nichts wurde geschrieben:", stop.replace(/down$/, "uninstall")], ["Deine 24 Wörter eintippen:", stop.replace(/down$/, "up --words")]]
-      : [["In einem Terminal, mit NEW als Ordner für den neuen Knoten:", "ravel --home NEW up --words"]],
+  restoreUsed: "Der Schlüssel auf diesem Computer wurde schon benutzt, und was damit geschrieben wurde, bleibt seines. Deiner braucht darum einen eigenen Ordner.",
+  restoreWordsSteps: [["In einem Terminal, mit NEW als Ordner für den neuen Knoten:", "ravel --home NEW up --words"]],
+  typedWords: "Die 24 Wörter, in ihrer Reihenfolge",
+  recoverByFile: "Ich habe statt dessen eine Schlüsseldatei",
+  keyFile: "Die Datei von ravel key export, oder keys.json einer Sicherung",
+  keyFilePassphrase: "Ihre Passphrase, wenn sie eine hat",
+  passphraseHere: "Passphrase dieses Computers",
+  recover: "Wieder ich sein",
+  recoverAsk: "Als die Person dieses Schlüssels weitermachen?",
+  recoverLines: ["Der Schlüssel, den Ravel auf diesem Computer gemacht hat, geht. Nichts wurde damit geschrieben.", "Ravel startet für einen Moment neu. Diese Seite bleibt."],
+  recovering: "Ravel startet neu mit deinem Schlüssel…",
+  recovered: "Du bist wieder du. Bitte in jedem deiner Repos ein Mitglied um einen Link.",
   restoreDevice: "Öffne dort die Seite seiner Geräte und füge diesen Computer hinzu. Nichts geht verloren, und beide laufen weiter. Seinen Link setzt du hier ein, unter:",
   copyCommand: (command) => `${command} kopieren`,
   keys: "Schlüssel",

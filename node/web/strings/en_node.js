@@ -117,10 +117,18 @@ export const ofNode = {
   ],
   restoreAfter: "The restored one writes to a repo once it has met a peer that follows the repo: what was written after the backup comes from there.",
   restoreWords: "They make you yourself again on a new computer. Your repos come from other members: ask one for a link. You may do what you might before, and write once one of them was met.",
-  restoreWordsSteps: (stop, isEmpty) =>
-    isEmpty
-      ? [["In a terminal on its computer, stop Ravel:", stop], ["Remove what is here: it is new, and nothing was written:", stop.replace(/down$/, "uninstall")], ["Type your 24 words:", stop.replace(/down$/, "up --words")]]
-      : [["In a terminal, with NEW as a folder for the new node:", "ravel --home NEW up --words"]],
+  restoreUsed: "The key on this computer has been used, and what was written with it stays its own. So yours needs a folder of its own.",
+  restoreWordsSteps: [["In a terminal, with NEW as a folder for the new node:", "ravel --home NEW up --words"]],
+  typedWords: "The 24 words, in their order",
+  recoverByFile: "I have a key file instead",
+  keyFile: "The file of ravel key export, or keys.json of a backup",
+  keyFilePassphrase: "Its passphrase, if it has one",
+  passphraseHere: "Passphrase of this computer",
+  recover: "Be myself again",
+  recoverAsk: "Go on as the person of this key?",
+  recoverLines: ["The key that Ravel made on this computer goes. Nothing was written with it.", "Ravel starts anew for a moment. This page stays."],
+  recovering: "Ravel starts anew with your key…",
+  recovered: "You are yourself again. Ask a member of each of your repos for a link.",
   restoreDevice: "On it, open the page of its devices and add this computer. Nothing is lost, and both go on. Here, paste its link under:",
   copyCommand: (command) => `Copy ${command}`,
   keys: "Keys",

@@ -1,35 +1,70 @@
 // Backups in a folder of the node's machine, how the keys are kept, and the user's key as words for paper.
 
-import { Action, Form, Loaded, useLoaded } from "../parts/form.js";
+import { Action, Form, Loaded, ask, useLoaded } from "../parts/form.js";
 import { bytes, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { usePolled } from "../parts/polled.js";
-import { beside, hasDevices, repos } from "../state/node.js";
+import { beside, me } from "../state/node.js";
 import { api, isPerson } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { useState } from "../vendor/preact-hooks.js";
 
+const KEY_FILE_READ = 20_000; // bytes of a chosen file: more than the node takes
+export const OFFERED = "ravel-words-offered"; // in this browser's storage: user whose words were offered
+
 export function Backup({ argument }) {
   const loaded = usePolled(() => api.showBackup());
-  return html`<p>${text.backupAbout}</p>
+  const isBack = argument === "restore";
+  const restore = html`<${Restore} stop=${loaded.data?.stop_command ?? ""} isOpen=${isBack} />`;
+  return html`${isBack && restore}<p>${text.backupAbout}</p>
     <${Loaded} of=${loaded} lines=${4}>${(backup) => html`
       <${State} backup=${backup} />
       ${isPerson.value && !backup.running && html`<${Form} id="start-backup" button=${text.startBackup} keep send=${async ({ folder }) => {
         await api.startBackup({ folder: folder.trim() });
         await loaded.again();
       }}><label>${text.backupFolder} <input key=${backup.suggested} name="folder" required maxlength="1024" autocomplete="off" spellcheck="false" defaultValue=${backup.suggested} /></label><//>`}`}<//>
-    <${Restore} stop=${loaded.data?.stop_command ?? ""} isOpen=${argument === "restore"} />
+    ${!isBack && restore}
     <h3>${text.keys}</h3>
     <${Keys} />`;
 }
 
-/** How somebody goes on who was here before. A backup and the words are not for the page: this node has to be stopped. */
+/** How somebody goes on who was here before. A backup is not for the page: this node has to be stopped. */
 function Restore({ stop, isOpen }) {
+  const loaded = useLoaded(() => api.showKeys(), [], true);
+  const [taken, setTaken] = useState("");
+  if (taken) return html`<${Recovered} isBack=${me.value?.user === taken} />`;
   return html`<details id="restore" open=${isOpen || undefined}><summary>${text.restoreTitle}</summary>
     <p>${text.restoreChoose}</p>
     <h3>${text.restoreWays.device}</h3><p>${text.restoreDevice} <a href=${beside("devices")}>${text.panels.devices}</a></p>
     <h3>${text.restoreWays.backup}</h3><p>${text.restoreWhy}</p><${Steps} all=${text.restoreSteps(stop)} /><p>${text.restoreAfter}</p>
-    <h3>${text.restoreWays.words}</h3><p>${text.restoreWords}</p><${Steps} all=${text.restoreWordsSteps(stop, repos.value?.length === 0 && !hasDevices.value)} /></details>`;
+    <h3>${text.restoreWays.words}</h3><p>${text.restoreWords}</p>
+    <${Loaded} of=${loaded} lines=${2}>${(keys) => (keys.unused && isPerson.value
+      ? html`<${Recover} isSealed=${keys.protection === "passphrase"} done=${setTaken} />`
+      : html`<p>${text.restoreUsed}</p><${Steps} all=${text.restoreWordsSteps} />`)}<//></details>`;
+}
+
+/** Takes up the person of 24 words or of a key file, in place of a key that nothing was written with. */
+function Recover({ isSealed, done }) {
+  const send = async ({ words = "", file, filePassphrase: file_passphrase = "", passphrase = "" }) => {
+    if (!(await ask({ title: text.recoverAsk, lines: text.recoverLines }, text.recover))) return;
+    const key_file = file ? await file.slice(0, KEY_FILE_READ).text() : "";
+    const { user } = await api.recoverUser({ words, key_file, file_passphrase, passphrase });
+    localStorage.setItem(OFFERED, user); // who has them needs no offer of them
+    done(user);
+  };
+  const own = isSealed && html`<label>${text.passphraseHere} <input type="password" name="passphrase" required maxlength="1024" autocomplete="current-password" /></label>`;
+  return html`<${Form} id="recover" button=${text.recover} keep send=${send}>
+      <label>${text.typedWords} <textarea name="words" rows="4" required maxlength="1024" autocomplete="off" autocapitalize="none" spellcheck="false"></textarea></label>${own}<//>
+    <details><summary>${text.recoverByFile}</summary><${Form} id="recover-file" button=${text.recover} keep send=${send}>
+      <label>${text.keyFile} <input type="file" name="file" required /></label>
+      <label>${text.keyFilePassphrase} <input type="password" name="filePassphrase" maxlength="1024" autocomplete="off" /></label>${own}<//></details>`;
+}
+
+/** The node starts anew by itself, and says then whose it is. */
+function Recovered({ isBack }) {
+  if (!isBack) return html`<p class="asked" role="status">${text.recovering}</p>`;
+  return html`<div class="asked" id="recovered" role="status"><p class="good">${text.recovered}</p>
+    <p><a class="button main" href=${beside("join")}>${text.panels.join}</a></p></div>`;
 }
 
 function Steps({ all }) {

@@ -3,6 +3,7 @@
 import { Action, Loaded, useLoaded } from "../parts/form.js";
 import { fold } from "../parts/format.js";
 import { html } from "../parts/html.js";
+import { beside } from "../state/node.js";
 import { api, attempt, isPerson, tell } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { useState } from "../vendor/preact-hooks.js";
@@ -20,7 +21,8 @@ export function Settings() {
       ${found.settings.some((one) => one.restart) && html`<p id="restart" class="asked" role="status">${found.restarts && isPerson.value
         ? html`${text.waitForRestart} <${Action} id="restart-now" act=${() => api.restartNode()}>${text.restartNow}<//>` : html`${text.needsRestart} <code>${found.restart_command}</code>`}</p>`}
       <${Sections} settings=${found.settings.filter((one) => fold(`${one.setting} ${one.about}`).includes(asked))} again=${loaded.again} isOpen=${Boolean(asked)} />
-      <p class="facts">${text.configFile(found.config)}</p>`}<//>`;
+      <p class="facts">${text.configFile(found.config)}</p>`}<//>
+    <p><a href=${beside("backup", "restore")}>${text.start.before}</a></p>`;
 }
 
 /** The settings that most people ask for, in their words. All of them stand below. */

@@ -7,12 +7,11 @@ import { beside, me, refresh } from "../state/node.js";
 import { actions, api, isPerson } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
-import { Command, ShowWords } from "./backup.js";
+import { Command, OFFERED, ShowWords } from "./backup.js";
 import { Stay } from "./browsers.js";
 
 const COLORS = 12; // that a page shows
 const COLORS_STATED = 16; // that a person may state
-const OFFERED = "ravel-words-offered"; // in this browser's storage: user whose words were offered
 const STEPS = ["name", "key", "begin"];
 
 /** Shown while there is no repo. The steps are for the person of this node alone. */

@@ -67,6 +67,7 @@ class AsyncAllCalls(AsyncCaller):
     check_health = awaited(NodeCalls.check_health)
     show_keys = awaited(NodeCalls.show_keys)
     show_key_words = awaited(NodeCalls.show_key_words)
+    recover_user = awaited(NodeCalls.recover_user)
     start_backup = awaited(NodeCalls.start_backup)
     show_backup = awaited(NodeCalls.show_backup)
     make_report = awaited(NodeCalls.make_report)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
         HealthReport,
         KeyStatus,
         KeyWords,
+        RecoveredUser,
         ReportStatus,
         SettingChange,
         SettingList,
@@ -131,6 +132,12 @@ CHECK_HEALTH: Final[Operation[HealthReport]] = Operation(
 SHOW_KEYS: Final[Operation[KeyStatus]] = Operation("GET", "/keys", "care.KeyStatus")
 SHOW_KEY_WORDS: Final[Operation[KeyWords]] = Operation(
     "POST", "/keys/words", "care.KeyWords", defaults={"passphrase": ""}
+)
+RECOVER_USER: Final[Operation[RecoveredUser]] = Operation(
+    "POST",
+    "/keys/recovery",
+    "care.RecoveredUser",
+    defaults={"words": "", "key_file": "", "file_passphrase": "", "passphrase": ""},
 )
 START_BACKUP: Final[Operation[BackupStatus]] = Operation("POST", "/backups", "care.BackupStatus")
 SHOW_BACKUP: Final[Operation[BackupStatus]] = Operation("GET", "/backups", "care.BackupStatus")
@@ -387,6 +394,24 @@ class NodeCalls(SyncCaller):
     def show_key_words(self, *, passphrase: str = "") -> KeyWords:
         """Show the user's key as 24 words, to be written on paper."""
         return self._call(SHOW_KEY_WORDS, {"passphrase": passphrase})
+
+    def recover_user(
+        self, *, words: str = "", key_file: str = "", file_passphrase: str = "", passphrase: str = ""
+    ) -> RecoveredUser:
+        """Be the user of 24 words or of a key file from now on, instead of one whose key is unused.
+
+        The daemon starts anew in the same process. It writes to a repo once a peer that follows it was
+        compared.
+        """
+        return self._call(
+            RECOVER_USER,
+            {
+                "words": words,
+                "key_file": key_file,
+                "file_passphrase": file_passphrase,
+                "passphrase": passphrase,
+            },
+        )
 
     def start_backup(self, folder: str) -> BackupStatus:
         """Begin a backup in a new folder of the node's machine. It has all keys."""

@@ -73,6 +73,7 @@ class KeyStatus(TypedDict):
     protection: Annotated[
         Literal["passphrase", "keyring", "none"], means("What they are sealed by. `none`: nothing.")
     ]
+    unused: Annotated[bool, means("Nothing rests on the user's key: `recover_user` replaces it.")]
     seal_command: _Command
 
 
@@ -80,6 +81,12 @@ class KeyWords(TypedDict):
     """The user's key."""
 
     words: Annotated[list[str], means("24. Anyone who has them is this user.")]
+
+
+class RecoveredUser(TypedDict):
+    """The user that a node has from now on."""
+
+    user: Id
 
 
 class BackupStatus(TypedDict):

@@ -1,25 +1,34 @@
 """Endpoints that care for the node: settings, keys, backups and the report."""
 
+import os
+import signal
+import unicodedata
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 import trio
 
-from node.care import backups, reports
+from node.care import backups, own_keys, reports
 from node.care.background import CommandResult
 from node.home.config import CONFIG_NAME, default_config_text
 from node.home.home import create_home
-from node.home.identity import create_keys
-from node.home.key_file import Cost, fresh_keys
-from node.home.mnemonic import seed_of
+from node.home.identity import change_protection, create_keys, open_keys
+from node.home.key_file import Cost, encode_key_file, fresh_keys, seal_node_keys, seal_user_key
+from node.home.mnemonic import seed_of, words_of
+from node.home.people_file import read_people
 from node.runtime.errors import ServiceError
 from protocol.crypto.signing import public_key
 from protocol.formats.text import id_text
+from protocol.limits.files import KEY_FILE_SIZE_MAX
 from protocol.limits.formats import KIB
-from protocol.limits.users import BACKUP_PATH_SIZE_MAX, REPORT_SIZE_MAX, SETTING_SIZE_MAX
+from protocol.limits.users import BACKUP_PATH_SIZE_MAX, REPORT_SIZE_MAX, SETTING_SIZE_MAX, WORDS_SIZE_MAX
 from ravel.types.care import BackupStatus
+from storage.engine.losses import read_loss
+from tests.support.keys import CHEAP, no_passphrase
 from tests.support.machine import fail_after
-from tests.support.served import AUTH, Served, served
+from tests.support.served import AUTH, Served, code_of, served
 
 API = "/api/v1"
 
@@ -100,6 +109,87 @@ async def test_words_of_sealed_keys_need_the_passphrase(tmp_path: Path) -> None:
             assert answer.json()["error"]["code"] == code
         answer = await one.client.post(f"{API}/keys/words", json={"passphrase": "long enough"})
         assert len(answer.json()["words"]) == 24
+
+
+async def _recover(one: Served, **given: str) -> str:
+    return code_of(await one.client.post(f"{API}/keys/recovery", json=given))
+
+
+async def test_an_unused_key_gives_way_to_that_of_words_and_to_that_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signals: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda _, number: signals.append(number))
+    create_home(tmp_path, name="Anna by mistake")
+    before, first, second = open_keys(tmp_path, no_passphrase), fresh_keys(), fresh_keys()
+    words = " ".join(words_of(first.user_seed))
+    files = [
+        encode_key_file(one).decode()
+        for one in (
+            seal_user_key(first.user_seed, b"long enough", CHEAP),
+            seal_node_keys(second, "none", b""),  # of a backup
+        )
+    ]
+    async with served(tmp_path) as one:
+        assert (await one.client.get(f"{API}/keys")).json()["unused"]
+        for given, code in (
+            ({}, "bad_request"),
+            ({"words": words, "key_file": files[0]}, "bad_request"),
+            ({"words": words[4:]}, "bad_input"),
+            ({"words": "x" * (WORDS_SIZE_MAX + 1)}, "bad_request"),
+            ({"key_file": "{}"}, "bad_input"),
+            ({"key_file": "x" * (KEY_FILE_SIZE_MAX + 1)}, "bad_request"),
+            ({"key_file": files[0]}, "locked"),
+            ({"key_file": files[0], "file_passphrase": "another one"}, "wrong_passphrase"),
+        ):
+            assert await _recover(one, **given) == code, given
+        assert (open_keys(tmp_path, no_passphrase), signals) == (before, [])
+        assert await _recover(one, words=words.upper()) == "done"
+        assert signals == [signal.SIGHUP]
+        made = await one.client.post(f"{API}/repos", json={"name": "notes"})
+        assert code_of(made) == "feed_uncertain", "nothing is signed any more with the key that went"
+    assert open_keys(tmp_path, no_passphrase) == replace(before, user_seed=first.user_seed)
+    assert read_people(tmp_path).me.name is None
+    loss = read_loss(one.node.replica.database.folder)
+    assert loss is not None
+    assert (loss.cause, loss.has_past, loss.repos) == ("recovered", True, None)
+    async with served(tmp_path) as one:
+        assert await _recover(one, words=words) == "already_exists"
+        assert await _recover(one, key_file=files[1]) == "done", "the key of words is on paper"
+    assert open_keys(tmp_path, no_passphrase).user_seed == second.user_seed
+
+
+async def test_sealed_keys_stay_sealed_with_the_same_passphrase(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "kill", lambda *_: None)
+    monkeypatch.setattr(own_keys, "change_protection", partial(change_protection, cost=CHEAP))
+    before, seed = fresh_keys(), fresh_keys().user_seed
+    create_keys(tmp_path, before, "passphrase", "lärmend genug".encode(), CHEAP)
+    words = " ".join(words_of(seed))
+    async with served(tmp_path) as one:
+        assert await _recover(one, words=words) == "locked"
+        assert await _recover(one, words=words, passphrase="another one") == "wrong_passphrase"
+        decomposed = unicodedata.normalize("NFD", "lärmend genug")
+        assert await _recover(one, words=words, passphrase=decomposed) == "done"
+    held = open_keys(tmp_path, lambda: "lärmend genug".encode())
+    assert held == replace(before, user_seed=seed)
+
+
+async def test_a_key_that_was_used_gives_way_to_none(tmp_path: Path) -> None:
+    create_home(tmp_path)
+    before = open_keys(tmp_path, no_passphrase)
+    words = " ".join(words_of(fresh_keys().user_seed))
+    async with served(tmp_path) as one:
+        repo, _ = one.node.create_repo()
+        for is_here in (True, False):
+            assert not (await one.client.get(f"{API}/keys")).json()["unused"]
+            answer = await one.client.post(f"{API}/keys/recovery", json={"words": words})
+            error = answer.json()["error"]
+            assert (error["code"], "up --words" in error["next"]) == ("already_exists", True)
+            if is_here:  # and then not: others have what was written there
+                await one.node.joiner.forget(repo)
+    assert open_keys(tmp_path, no_passphrase) == before
 
 
 async def _backup(one: Served, folder: Path | str) -> tuple[int, BackupStatus]:

@@ -52,6 +52,7 @@ GIVES: Final[dict[str, set[str]]] = {
     "keep_browser": {"browser"},
     "change_setting": {"person"},
     "show_key_words": {"person"},
+    "recover_user": {"person"},
     "start_backup": {"person"},
     "make_export_code": {"reader of all repos"},
     "open_report": {"reader of all repos"},
@@ -183,7 +184,16 @@ def test_what_lets_others_in_is_written_down_with_the_token() -> None:
     kept = {one.name for one in ENDPOINTS if one.makes is not None}
     admits = {"member", "asker", "follower", "carrier", "account at the relay", "device", "person", "browser"}
     lasting = {name for name, roles in GIVES.items() if roles & admits}
-    of_the_machine = {"make_page_code", "keep_browser", "change_setting", "show_key_words", "start_backup"}
+    of_the_machine = {
+        *(
+            "make_page_code",
+            "keep_browser",
+            "change_setting",
+            "show_key_words",
+            "recover_user",
+            "start_backup",
+        )
+    }
     others = {
         "join_as_device",  # the other person's device list has it
         "sync_devices",  # hands on to devices that are there

@@ -198,11 +198,13 @@ def test_a_user_is_taken_up_by_a_file(tmp_path: Path, run: Run, passphrase: Call
     take = ("init", "--clear", "--from-file", out, "--from-passphrase-file")
     assert run(*take, second, home="again").code == "wrong_passphrase"
     assert run("init", "--clear", "--words", "--from-file", out, home="again").code == "bad_request"
-    keys = str(tmp_path / "home" / "keys.json")
-    assert run("init", "--clear", "--from-file", keys, home="again").code == "bad_input"
+    config = str(tmp_path / "home" / "config.toml")
+    assert run("init", "--clear", "--from-file", config, home="again").code == "bad_input"
     assert not (tmp_path / "again").exists()
-    taken = run(*take, first, "--json", home="again").json
-    assert (taken["user"], taken["node"] != made["node"]) == (made["user"], True)
+    keys = ("init", "--clear", "--from-file", str(tmp_path / "home" / "keys.json"))  # as of a backup
+    for home, given in (("again", (*take, first)), ("third", keys)):
+        taken = run(*given, "--json", home=home).json
+        assert (taken["user"], taken["node"] != made["node"]) == (made["user"], True)
 
 
 @pytest.fixture

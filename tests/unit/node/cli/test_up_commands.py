@@ -1,7 +1,9 @@
 """`ravel up`, and commands without a daemon, say what keeps the next command from working."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock, call
 
 import pytest
 from typer.testing import CliRunner
@@ -163,7 +165,7 @@ def test_a_script_is_asked_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "home").exists()
 
 
-def test_somebody_comes_back_by_24_words_in_one_command_and_only_where_no_keys_are(
+def test_somebody_comes_back_by_24_words_in_one_command_where_no_used_key_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = RunFile(Holder.this(), "127.0.0.1:1", "127.0.0.1:2", "peer", "run")
@@ -178,9 +180,20 @@ def test_somebody_comes_back_by_24_words_in_one_command_and_only_where_no_keys_a
     assert done.exit_code == 0, done.output
     assert open_keys(home, lambda: b"").user_seed == seed
     assert "a member's link brings a repo back" in " ".join(done.output.split())
+    node = Mock()
+    monkeypatch.setattr("ravel.connect", lambda _: node)
+    monkeypatch.setattr(starting, "wait_for_daemon", lambda *_, past_run: replace(found, run=f"{past_run} 2"))
+    node.show_keys.return_value = {"unused": False}
+    refused = CliRunner().invoke(app, command, input="")
+    assert isinstance(refused.exception, ServiceError)
+    assert refused.exception.code == "already_exists", "before a word is typed"
+    node.show_keys.return_value = {"unused": True}
     again = CliRunner().invoke(app, command, input=" ".join(words_of(seed)) + "\n")
-    assert isinstance(again.exception, ServiceError)
-    assert again.exception.code == "already_exists"
+    assert again.exit_code == 0, again.output
+    assert node.mock_calls[-2:] == [
+        call.recover_user(words=" ".join(words_of(seed)), passphrase=""),
+        call.close(),
+    ]
 
 
 def test_words_are_not_dropped_where_another_made_the_node_meanwhile(
