@@ -29,6 +29,7 @@ from node.authoring.author import Author
 from node.care.giving_up import PostAges
 from node.circuits.quotas import CircuitQuotas
 from node.circuits.switch import CircuitSwitch
+from node.content.file_fetching import FileFetcher
 from node.content.search_indexer import SearchIndexer
 from node.content.search_texts import TextIndexer
 from node.exports.exports import Exports
@@ -281,6 +282,7 @@ def _background_tasks(services: Services, *, has_search: bool) -> list[Callable[
         FeedRecovery(hub).run,
         BodyFetcher(hub).run,
         FileDepositor(hub).run,
+        FileFetcher(hub, services.branches.files).run,
         PartnerFiles(hub).run,
         SearchIndexer(hub, is_enabled=has_search).run,
     ]

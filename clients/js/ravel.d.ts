@@ -516,6 +516,7 @@ export interface RepoHolder {
 export interface RepoKeeping {
   absent: number;
   branches: string[] | null;
+  files: "all" | "on_demand";
   keepers: number;
   last_days: number | null;
   not_kept: number;
@@ -528,6 +529,7 @@ export interface RepoKeeping {
 export interface KeepingRequest {
   branches: string[] | null;
   last_days?: number | null;
+  files?: "all" | "on_demand";
 }
 
 /** No fields: the action is done. */
@@ -2641,7 +2643,7 @@ export class Ravel {
   listHolders(values: { repo: string }, options?: RequestOptions): Promise<HolderList>;
   /** Show which contents of a repo this node keeps. */
   showKeeping(values: { repo: string; last_days?: number }, options?: RequestOptions): Promise<RepoKeeping>;
-  /** Keep contents of some branches of a repo alone on this node, and of posts of some days, or all. */
+  /** Keep contents of some branches of a repo alone on this node, of posts of some days, and of files, or all. */
   setKeeping(values: { repo: string } & KeepingRequest, options?: RequestOptions): Promise<RepoKeeping>;
   /** Delete a repo from this node, with all its commits. */
   forgetRepo(values: { repo: string; accept_loss?: boolean }, options?: RequestOptions): Promise<Empty>;

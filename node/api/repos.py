@@ -1,11 +1,13 @@
 """`Repos`: creates, joins, follows, forks and deletes whole repos."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from node.api.targets import Targets
 from node.authoring.author import Author
 from node.authoring.writing import create_repo
 from node.content.merging import Merging
+from node.contract.repos import ALL_FILES, FILES_ON_DEMAND
 from node.membership.lobbies import find_repo
 from node.membership.names import check_name
 from node.membership.sharing import Sharing
@@ -22,6 +24,7 @@ from protocol.formats.text import id_text, parse_id
 from protocol.ids import PeerId, UserId
 from ravel.types.repos import HolderList, RepoFork, RepoKeeping, RepoView
 from ravel.types.values import Empty
+from storage.blobs.spared import count_old_files
 from storage.commits.absent_bodies import OldPosts, count_erased, count_old_posts
 from storage.commits.blocks import DamagedBlock
 from storage.commits.own_commits import load_author_num
@@ -106,9 +109,13 @@ class Repos:
         return await self._hub.run_blocking(self._keeping, target, last_days, keepers)
 
     async def set_keeping(
-        self, repo: str, branches: list[str] | None, last_days: int | None = None
+        self,
+        repo: str,
+        branches: list[str] | None,
+        last_days: int | None = None,
+        files: str = FILES_ON_DEMAND,
     ) -> RepoKeeping:
-        """Keep contents of these branches of a repo alone, or of all, and posts of some days. Raises ServiceError."""
+        """Keep contents of these branches of a repo alone, or of all, posts of some days, and files. Raises ServiceError."""
         target = self._targets.repo_with_members(repo)
         repo_text, kept = id_text(target.repo_id), None
         if branches is not None:
@@ -117,7 +124,8 @@ class Repos:
         # First, for more may be awaited then: until that is looked at, peers take this node to have less than it keeps.
         self._hub.lacking_bodies |= {one.topic for one in self._hub.replica.tables.topics_in(target.num)}
         proofs.rules.ring()
-        await self._hub.write(keep_contents, self._hub.replica, target, kept, last_days or 0, now_ms)
+        keep = partial(keep_contents, keeps_files=files == ALL_FILES)
+        await self._hub.write(keep, self._hub.replica, target, kept, last_days or 0, now_ms)
         self._hub.topics_changed()
         # Older bodies may be awaited now than peers were asked for.
         self._hub.opened |= {one.topic for one in self._hub.replica.tables.topics_in(target.num)}
@@ -135,6 +143,7 @@ class Repos:
             own = load_author_num(connection, self._author.user)
             old = [OldPosts(one.num, own, before) for one in there] if before else []
             counts = [count_old_posts(connection, one) for one in old]
+            counts += [count_old_files(connection, replica.packs, one) for one in old]
         members = self._find_members(current) or set()
         kept = [id_text(one.branch_id) for one in there if one.is_kept]
         return {
@@ -143,6 +152,7 @@ class Repos:
             "not_kept": sum(not one.is_kept for one in there),
             "absent": absent,
             "last_days": current.kept_days or None,
+            "files": ALL_FILES if current.keeps_files else FILES_ON_DEMAND,
             "older_here": sum(here for here, _ in counts),
             "older_absent": sum(absent for _, absent in counts),
             "keepers": sum(id_text(user) in members for user in keepers.values()),

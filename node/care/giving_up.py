@@ -1,13 +1,17 @@
-"""Gives up the contents of old posts, of repos that keep those of some days, where a member's node shows that it has them.
+"""Gives up contents of old posts and files, of repos that keep those of some days, where a member's node shows them.
 
 What it gives up comes again when it is opened. Documents, membership, and who wrote when stay whole. So does
 
 - what this user wrote, so that each author's node keeps the author's posts;
 - what a compaction releases: others may erase that for good.
 
+A file is as old as the commit that added it. That commit is shown, for who has it not would collect the blocks as garbage;
+then its blocks that are here, one by one. It is marked then, and garbage collection deletes what no other file needs; a
+mark goes when more of the file is fetched.
+
 A body is given up for the sake of one peer. It has sent this body again, after it was asked for it by a node with this rule
 (`node.sync.body_proofs`). It has said that it keeps posts of any age in this branch, and nothing else since. Its user and
-this node's are members, as the transaction sees it that erases.
+this node's are members, as the transaction sees it that erases. All of this holds for a file's blocks as for a body.
 
 No two nodes give up the same for each other's sake, and no more of them do so in a circle. Of the nodes that give up a
 body, look at the one to which it was shown last. The peer that showed it had no rule then. Had that peer given it up later,
@@ -16,6 +20,7 @@ What is told, asked, shown and believed stands in the order of one connection ea
 remembered.
 """
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -26,11 +31,13 @@ from sqlalchemy import Connection
 
 from node.content.erasing import find_declared, find_released, make_erasures
 from node.runtime.backoff import store_backoff
+from node.sync.conversation import Conversation
 from node.sync.hub import Hub
 from node.sync.kept_parts import find_keepers
-from protocol.ids import CommitId, UserId
+from protocol.ids import BlockId, CommitId, ObjectId, PeerId, UserId
 from protocol.limits.formats import TIMESTAMP_MAX_MS
-from protocol.limits.peers import BODIES_LOOK_SECONDS
+from protocol.limits.peers import BODIES_LOOK_SECONDS, FETCH_WINDOW_COUNT_MAX
+from storage.blobs.spared import HeldBlocks, OldFile, load_old_files, spare_files
 from storage.commits.absent_bodies import OldPosts, erase_bodies, load_old_posts
 from storage.commits.blocks import DamagedBlock
 from storage.commits.commits import TimelineRow
@@ -47,6 +54,10 @@ WAKE_LOOKS_MAX: Final = 10
 """Times, a second apart, that it is looked whether a peer has joined a topic. Then its posts are left for the next look."""
 ASKED_AT_ONCE: Final = 256
 """Posts that a peer is asked to show together, and that are given up in one transaction: some 20 ms."""
+UNSHOWN_SECONDS: Final = 86_400.0
+"""Seconds for which a peer is not asked again for a file that it did not show whole: all of it would cross the line."""
+UNSHOWN_MAX: Final = 4096
+"""Such peers and files that are remembered: some 1 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +69,12 @@ class _Rule:
 
 
 class PostAges:
-    """Looks for posts that have grown old."""
+    """Looks for posts and files that have grown old."""
 
     def __init__(self, hub: Hub, user: UserId) -> None:
         self._hub = hub
         self._user = user
+        self._unshown: dict[tuple[PeerId, ObjectId], float] = {}  # until when, the latest last
 
     async def run(self) -> None:
         """Look until cancelled: now and then, and after each change of what is kept."""
@@ -80,9 +92,9 @@ class PostAges:
                 await self._hub.proofs.rules.wait(rules)
 
     async def look(self) -> int:
-        """Give up what may go now; return how many posts. Raises StorageError.
+        """Give up what may go now; return how many posts and files. Raises StorageError.
 
-        Costs O(commits of the repos that have such a rule), and their old posts once over the line.
+        Costs O(commits and files of the repos that have such a rule), and what is old of these once over the line.
         """
         count, repos = self._hub.proofs.rules.count, list(self._hub.replica.repos.values())
         for source in list(self._hub.sources):
@@ -92,8 +104,9 @@ class PostAges:
             for branch in self._hub.replica.branches_in(repo.num):
                 if not branch.facts.is_root_branch:
                     given_up += await self._look_at(_Rule(repo, count), branch)
+                    given_up += await self._look_at_files(_Rule(repo, count), branch)
         if given_up:
-            log.info("contents of old posts given up", count=given_up)
+            log.info("old contents given up", count=given_up)
         return given_up
 
     async def _look_at(self, rule: _Rule, branch: Branch) -> int:
@@ -145,6 +158,63 @@ class PostAges:
             self._hub.changes.ring()
         return len(rows) - len(left)
 
+    async def _look_at_files(self, rule: _Rule, branch: Branch) -> int:
+        """Give up the files that may go of a branch; return how many contents. As `_look_at`."""
+        given_up = after = 0
+        members: Collection[UserId] = ()
+        while self._is_in_force(rule) and self._has_keepers(rule.repo, branch):
+            members = members or await self._hub.run_blocking(self._find_members, rule)
+            if self._user not in members:
+                break
+            files, here = await self._hub.run_blocking(self._find_files, rule, branch, after)
+            if not files:
+                break
+            after = files[-1].num
+            for file in {one.object_id: one for one in files if one.object_id in here}.values():
+                given_up += await self._ask_for_file(rule, branch, file, members)
+        return given_up
+
+    async def _ask_for_file(
+        self, rule: _Rule, branch: Branch, file: OldFile, members: Collection[UserId]
+    ) -> bool:
+        """Ask one member's node after the other for a file, and give it up once one has shown it; return True then."""
+        topic = self._hub.replica.topics.get(file.topic_num)
+        if topic is None:
+            return False
+        await self._wake(topic, branch)
+        for source, user in find_keepers(self._hub, topic, branch.num):
+            unshown = (source.peer, file.object_id)
+            if user not in members or self._unshown.get(unshown, -math.inf) > trio.current_time():
+                continue
+            if not self._is_in_force(rule):
+                break
+            if not await self._is_shown(source, topic, file):
+                self._note_unshown(unshown)
+            # Asked anew: it may have said since that it keeps less, or have left.
+            elif (source, user) in find_keepers(self._hub, topic, branch.num) and await self._hub.write(
+                self._give_up_file, rule, branch, user, file, self._hub.clock_ms()
+            ):
+                self._hub.changes.ring()
+                return True
+        return False
+
+    async def _is_shown(self, source: Conversation, topic: Topic, file: OldFile) -> bool:
+        self._hub.proofs.file = file.object_id
+        # A node whose timeline has no commit that adds the file may collect its blocks.
+        if not await self._hub.proofs.ask(source, topic.topic, [file.commit_id]):
+            return False
+        held = HeldBlocks(file.object_id)
+        while ids := await self._hub.run_blocking(self._take_blocks, held):
+            if not await self._hub.proofs.ask_blocks(source, topic.topic, ids):
+                return False
+        return True
+
+    def _note_unshown(self, unshown: tuple[PeerId, ObjectId]) -> None:
+        self._unshown.pop(unshown, None)
+        self._unshown[unshown] = trio.current_time() + UNSHOWN_SECONDS
+        if len(self._unshown) > UNSHOWN_MAX:
+            del self._unshown[next(iter(self._unshown))]
+
     async def _wake(self, topic: Topic, branch: Branch) -> None:
         """Have peers join the topic of an ended epoch, which rests."""
         for source in list(self._hub.sources):
@@ -194,7 +264,7 @@ class PostAges:
         """Give up those of some posts that may go, as the transaction sees it that erases them; return these."""
         replica = self._hub.replica
         with replica.database.write() as connection:
-            if not self._is_in_force(rule) or not {keeper, self._user} <= replica.members(rule.repo).keys():
+            if not self._may_rely_on(rule, keeper):
                 return set()
             old = self._name_old(connection, rule, branch, now_ms)
             found = load_old_posts(connection, old, 0, ASKED_AT_ONCE, shown)
@@ -203,3 +273,29 @@ class PostAges:
             erase_bodies(connection, branch.num, erasures, now_ms, is_spared=True)
             nums = {one.num for one in erasures}
         return {row.commit_id for row in rows if row.num in nums}
+
+    def _find_files(
+        self, rule: _Rule, branch: Branch, after: int
+    ) -> tuple[list[OldFile], Collection[BlockId]]:
+        """Load the next old files, and return with them which contents are here, if only in part."""
+        with self._hub.replica.database.read() as connection:
+            old = self._name_old(connection, rule, branch, self._hub.clock_ms())
+            files = load_old_files(connection, old, after, ASKED_AT_ONCE)
+            return files, self._hub.replica.packs.find_held(connection, [one.object_id for one in files])
+
+    def _take_blocks(self, held: HeldBlocks) -> Sequence[BlockId]:
+        replica = self._hub.replica
+        with replica.database.read() as connection:
+            return held.take(connection, replica.database.folder, replica.packs, FETCH_WINDOW_COUNT_MAX)
+
+    def _give_up_file(self, rule: _Rule, branch: Branch, keeper: UserId, file: OldFile, now_ms: int) -> bool:
+        """Give a content up, as the transaction sees it that marks it; return True if it did."""
+        replica = self._hub.replica
+        with replica.database.write() as connection:
+            if not self._may_rely_on(rule, keeper) or self._hub.proofs.file != file.object_id:
+                return False
+            old = self._name_old(connection, rule, branch, now_ms)
+            return spare_files(connection, old, file.object_id) > 0
+
+    def _may_rely_on(self, rule: _Rule, keeper: UserId) -> bool:
+        return self._is_in_force(rule) and {keeper, self._user} <= self._hub.replica.members(rule.repo).keys()

@@ -60,6 +60,13 @@ _LEADS_TO = {
 }
 
 
+class KeptFiles(StrEnum):
+    """Files whose contents come before they are opened."""
+
+    ON_DEMAND = "on-demand"
+    ALL = "all"
+
+
 class InvitedPermission(StrEnum):
     """A permission that an invitation may grant."""
 
@@ -341,11 +348,13 @@ def holders(api: "Client", repo: RepoArgument = "") -> "HolderList":
 def _print_keeping(shown: Mapping[str, Any]) -> None:
     """Print whose contents are kept."""
     _print_kept_branches(shown)
+    if shown["files"] == "all":
+        say_wrapped("Files come by themselves.")
     if shown["last_days"] is None:
         return
     say_wrapped(f"Contents of posts are kept for {counted(shown['last_days'], 'day')}.")
     if shown["older_absent"]:
-        say_wrapped(f"Older posts that come when you open them: {shown['older_absent']:,}.")
+        say_wrapped(f"Older posts and files that come when you open them: {shown['older_absent']:,}.")
     if shown["older_here"]:
         say_wrapped(_tell_older(shown))
 
@@ -353,8 +362,8 @@ def _print_keeping(shown: Mapping[str, Any]) -> None:
 def _tell_older(shown: Mapping[str, Any]) -> str:
     """Say what becomes of older posts that are here."""
     return (
-        f"Older posts of others here: {shown['older_here']:,}. Their contents leave this computer once a member's computer "
-        f"that keeps posts of any age shows that it has them. Such computers connected now: {shown['keepers']:,}. "
+        f"Older posts and files of others here: {shown['older_here']:,}. Their contents leave this computer once a member's "
+        f"computer that keeps posts of any age shows that it has them. Such computers connected now: {shown['keepers']:,}. "
         "What you wrote here stays."
     )
 
@@ -393,16 +402,20 @@ def keep(
     last: Annotated[
         str | None, typer.Option(help="Days of which posts are kept, as 90d; all: of any age.")
     ] = None,
+    files: Annotated[
+        KeptFiles | None, typer.Option(help="Files come when they are opened, or all come by themselves.")
+    ] = None,
     yes: YesOption = False,
 ) -> Outcome:
     """Choose which contents of a repo this computer keeps, or show that.
 
     Of other branches, also such as are added later, you have who wrote when, and contents once you open them: they come from
-    a peer. What is here already stays, and what you write. Files come when they are opened, whatever is kept.
+    a peer. What is here already stays, and what you write. With --files all, files of kept branches come unasked while a GiB
+    of the disk is free.
 
-    Contents of posts older than --last leave this computer once a connected computer of a member, which keeps posts of any
-    age, has sent each again to show that it has it; `ravel gc` then frees their room. What you wrote here stays, and
-    documents.
+    Contents of posts older than --last, and of their files, leave this computer once a connected computer of a member, which
+    keeps posts of any age, has sent each again to show that it has it; `ravel gc` then frees their room. What you wrote here
+    stays, and documents.
 
     Other computers are told, and count this one for what it keeps alone.
     """
@@ -410,13 +423,14 @@ def keep(
     answer = api.show_keeping(repo, last_days=days or None)
     if days and answer["older_here"]:
         confirm(f"{_tell_older(answer)} Give up those older than {last}?", yes=yes)
-    if branches is not None or days is not None:
+    if (branches, days, files) != (None, None, None):
         named = [one.strip() for one in (branches or "").split(",")]
         chosen = None if branches == "all" else [one for one in named if one]
         answer = api.set_keeping(
             repo,
             answer["branches"] if branches is None else chosen,
             last_days=answer["last_days"] if days is None else days or None,
+            files=answer["files"] if files is None else "all" if files is KeptFiles.ALL else "on_demand",
         )
     there = {one["branch"]: one["name"] for one in api.list_branches(answer["repo"])["branches"]}
     name = next((one["name"] for one in api.list_repos()["repos"] if one["repo"] == answer["repo"]), repo)

@@ -35,7 +35,7 @@ from protocol.formats.block import Reference, WrongKey
 from protocol.formats.content import Files
 from protocol.formats.object import MissingBlocks, ObjectBuilder
 from protocol.formats.text import id_text, parse_id_prefix
-from protocol.ids import BlockId, CommitId, PeerId, ShortId, UserId
+from protocol.ids import BlockId, CommitId, ObjectId, PeerId, ShortId, UserId
 from protocol.limits.formats import FILE_SIZE_MAX, LEAF_SIZE, OBJECT_DEPTH_MAX
 from protocol.limits.peers import FETCH_WINDOW_COUNT_MAX
 from protocol.limits.users import UPLOADS_MAX
@@ -45,6 +45,7 @@ from ravel.types.files import AddedFile, AddedFiles, FileList, FileView, Removed
 from storage.blobs.files import FileRow, StoredObject, find_files, find_same_files, load_files
 from storage.blobs.packs import PackDraft
 from storage.blobs.relayed_files import find_keeping_relays
+from storage.blobs.spared import keep_files
 from storage.blobs.unfetched import note_files_added
 from storage.commits.commits import load_rows
 from storage.repos.epochs import Epoch
@@ -64,6 +65,7 @@ class OpenFile:
     """A file that can be read. `size` is that of its content, whatever its author said."""
 
     name: str
+    object_id: ObjectId
     file_id: str
     tag: str
     """Tells contents apart: the id, and of very small content more."""
@@ -209,7 +211,8 @@ class FileService:
                 row, content = await self._hub.run_blocking(self._open, branch, text)
                 break
             except MissingBlocks as error:  # of the tree's right edge, which tells the size
-                await fetch_blocks(self._hub, branch, error.ids)
+                row = await self._hub.run_blocking(self._find_readable, branch, text)
+                await self._fetch(branch, row.object_id, error.ids)
         else:
             raise ServiceError("bad_input", "the file was not made as its author says: it is too deep")
         if row.size is not None and content.size != row.size:
@@ -221,7 +224,7 @@ class FileService:
         tag = (
             file_id if content.size >= _TINY_SIZE else f"{file_id}-{blake3(row.object_key).hexdigest()[:16]}"
         )
-        return OpenFile(row.name, file_id, tag, content.size, content, branch)
+        return OpenFile(row.name, row.object_id, file_id, tag, content.size, content, branch)
 
     async def read(self, file: OpenFile, start: int, stop: int) -> AsyncGenerator[bytes]:
         """Yield the bytes from `start` to before `stop`. Raises ServiceError `incomplete` or StorageError on the way."""
@@ -253,15 +256,32 @@ class FileService:
             "names": sorted({row.name for row in rows}),
         }
 
+    async def fetch(self, branch: Branch, object_id: ObjectId) -> None:
+        """Have all of a content here. Raises ServiceError as `open` and `read`, StorageError."""
+        file = await self.open(id_text(branch.branch_id), id_text(object_id))
+        for start in range(0, file.size, _WINDOW_SIZE):
+            await self._fetch_missing(file, start, min(start + _WINDOW_SIZE, file.size))
+
     async def _fetch_missing(self, file: OpenFile, start: int, stop: int) -> None:
         """Get what is not here of a range: level by level of its tree, then its leaves."""
         while True:
             missing = await self._hub.run_blocking(_find_missing, file, start, stop)
             if not missing:
                 return
-            await fetch_blocks(self._hub, file.branch, missing)
+            await self._fetch(file.branch, file.object_id, missing)
+
+    async def _fetch(self, branch: Branch, object_id: ObjectId, ids: Sequence[BlockId]) -> None:
+        """Fetch blocks of a content. It is not given up for what was shown before. Raises as `fetch_blocks`."""
+        if self._hub.replica.repos[branch.repo_num].kept_days:
+            await self._hub.write(self._keep_again, branch, object_id)
+        await fetch_blocks(self._hub, branch, ids)
 
     # --- in threads ---
+
+    def _keep_again(self, branch: Branch, object_id: ObjectId) -> None:
+        self._hub.proofs.lose_file(object_id)
+        with self._hub.replica.database.write() as connection:
+            keep_files(connection, branch.num, object_id)
 
     def _keep_content(self, draft: PackDraft) -> None:
         with self._hub.replica.database.write() as connection:
@@ -287,10 +307,15 @@ class FileService:
         with self._hub.replica.database.read() as connection:
             return find_files(connection, branch.num, text, ids, _FOUND_MAX)
 
-    def _open(self, branch: Branch, text: str) -> tuple[FileRow, StoredObject]:
+    def _find_readable(self, branch: Branch, text: str) -> FileRow:
         row = next((row for row in self._resolve(branch, text) if row.reference is not None), None)
-        if row is None or row.reference is None:
+        if row is None:
             raise ServiceError("not_permitted", "the file's author gave no key to it")
+        return row
+
+    def _open(self, branch: Branch, text: str) -> tuple[FileRow, StoredObject]:
+        row = self._find_readable(branch, text)
+        assert row.reference is not None, "it has a key"
         replica = self._hub.replica
         with _content_faults():
             secret = replica.convergence_secret(row)

@@ -1,6 +1,6 @@
 """Repos: create, list, join, follow, fork and forget them; their epochs, tags, branches and links."""
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, field
 
@@ -67,6 +67,10 @@ class FollowRequest(Request, frozen=True):
     capability: Annotated[str, link_of("read", "branch", description="The link of a repo or of a branch.")]
 
 
+ALL_FILES: Final = "all"
+FILES_ON_DEMAND: Final = "on_demand"
+
+
 class KeepingRequest(Request, frozen=True):
     """Says whose contents to keep."""
 
@@ -80,9 +84,13 @@ class KeepingRequest(Request, frozen=True):
         Annotated[int, Meta(ge=1, le=KEPT_DAYS_MAX)] | None,
         Meta(
             description="Contents of older posts of others are given up once a connected computer of a member, which "
-            "keeps posts of any age, has shown that it has them. Null: posts of any age are kept."
+            "keeps posts of any age, has shown that it has them, with their files. Null: posts of any age are kept."
         ),
     ] = None
+    files: Annotated[
+        Literal["on_demand", "all"],
+        Meta(description="`all`: contents of files come by themselves. `on_demand`: once they are opened."),
+    ] = FILES_ON_DEMAND
 
 
 class TagRequest(Request, frozen=True):
@@ -193,7 +201,7 @@ SET_KEEPING: Final = Endpoint(
     method="PUT",
     path="/repos/{repo}/keeping",
     scopes=ADMIN_REPO,
-    summary="Keep contents of some branches of a repo alone on this node, and of posts of some days, or all.",
+    summary="Keep contents of some branches of a repo alone on this node, of posts of some days, and of files, or all.",
     request=KeepingRequest,
     answer=RepoKeeping,
     errors=("not_permitted",),

@@ -137,7 +137,7 @@ class Standings:
             self.look()
             new = self._hub.given.take_new()
             if new:
-                await self._try(self._record_fetched, new)
+                await self._try(self._record_fetched, user, new)
             if said := self._hub.owners.take_new():
                 await self._try(self._keep_owners, said)
             if trio.current_time() - saved_at >= SAVE_SECONDS:
@@ -178,12 +178,13 @@ class Standings:
             return False
         return True
 
-    async def _record_fetched(self, new: Sequence[tuple[int, BlockId]]) -> None:
+    async def _record_fetched(self, user: UserId, new: Mapping[tuple[int, BlockId], int]) -> None:
         replica = self._hub.replica
         whole = await self._hub.run_blocking(self._hub.given.settle, replica, new)
-        if whole:
-            await self._hub.write(keep_fetched, replica, whole)
-            replica.shown.restate({repo_num for repo_num, _ in whole if repo_num in replica.repos})
+        asked = {repo_num for (repo_num, _), kept_from in new.items() if kept_from}
+        if whole or asked:
+            await self._hub.write(keep_fetched, replica, whole, new, user)
+            replica.shown.restate({*asked, *(repo_num for repo_num, _ in whole)} & replica.repos.keys())
 
     async def _keep_owners(self, said: Sequence[PeerUser]) -> None:
         """Store whose nodes peers are, and have repos shown again whose standing names them."""

@@ -63,6 +63,11 @@ class BlockRequests:
         self._is_paused = False
         self._resumed = trio.current_time()
 
+    async def wait_for_earlier(self, wanted: BlockId) -> None:
+        """Wait until the peer has answered what it was asked for a block before, or has left."""
+        while (answer := self._answers.get(wanted)) is not None:
+            await answer.is_there.wait()
+
     def note_progress(self, size: int) -> None:
         """Note that the peer sent so many bytes of use."""
         self.progressed = trio.current_time()

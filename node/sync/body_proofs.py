@@ -3,17 +3,21 @@
 What a peer says of all that it has may be old, or be no more than it means to have. So it is asked for each body, and has
 shown it by what comes after its answer: that was read from its store after it was asked. While it is asked this node has a
 rule by which it keeps less, and has told all peers so; a proof is of no use once that rule has changed.
+
+A file is shown block by block, each by the answer to a question for it that was asked then.
 """
 
+from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import trio
 
 from node.runtime.counted_event import CountedEvent
+from node.sync.block_requests import NotFetched
 from node.sync.conversation import Conversation
-from protocol.ids import AnyId, CommitId, TopicKey
-from protocol.limits.peers import BODIES_LOOK_SECONDS, FETCH_TIMEOUT_SECONDS
+from protocol.ids import AnyId, BlockId, CommitId, ObjectId, TopicKey
+from protocol.limits.peers import BODIES_LOOK_SECONDS, FETCH_TIMEOUT_SECONDS, FETCHED_COUNT_MAX
 
 
 @dataclass(slots=True)
@@ -33,11 +37,14 @@ class Question:
 
 
 class BodyProofs:
-    """The question that is asked now: of one peer at a time. Lives in trio's thread, but for the count of `rules`."""
+    """The question that is asked now: of one peer at a time. Lives in trio's thread, but for the count of `rules`, and the
+    file, which a thread takes away."""
 
     def __init__(self) -> None:
         self.rules = CountedEvent()
         """Count of changes of the rule of what is kept, rung before each is stored and after it."""
+        self.file: ObjectId | None = None
+        """The file that is being shown, or was shown last. `lose_file` takes it away where more of it comes here."""
         self._question: Question | None = None
 
     async def ask(self, source: Conversation, topic: TopicKey, ids: Sequence[CommitId]) -> set[CommitId]:
@@ -61,6 +68,35 @@ class BodyProofs:
             return question.shown
         finally:
             self._question = None
+
+    async def ask_blocks(self, source: Conversation, topic: TopicKey, ids: Sequence[BlockId]) -> bool:
+        """Ask a connected peer for these blocks of files; return True if it has sent all. Raises nothing of the network.
+
+        Waits for each as `Conversation.fetch`. Costs the line as many bytes as the blocks have.
+        """
+        left, missing = deque(ids), list[BlockId]()
+
+        async def ask() -> None:
+            while left and not missing:
+                wanted = left.popleft()
+                # A reader may have asked for it before the rule was told.
+                await source.questions.wait_for_earlier(wanted)
+                try:
+                    found = await source.fetch(topic, wanted)
+                except NotFetched:
+                    found = None
+                if found is None:
+                    missing.append(wanted)
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(FETCHED_COUNT_MAX):
+                nursery.start_soon(ask)
+        return not missing
+
+    def lose_file(self, object_id: ObjectId) -> None:
+        """Note that more of a file is about to come here, which nobody has shown. With the store's write lock."""
+        if self.file == object_id:
+            self.file = None
 
     def find_answered(self, source: Conversation, topic: TopicKey) -> Question | None:
         """Return the question after whose answer a batch on a topic comes now; None: it is none's, or not answered yet."""

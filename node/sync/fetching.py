@@ -36,8 +36,8 @@ async def fetch_blocks(hub: Hub, branch: Branch, ids: Sequence[BlockId]) -> None
     if not sources:
         raise ServiceError(
             "incomplete",
-            "the file's content is not here, and no peer that follows the repo is connected",
-            "`ravel peer list` shows peers; try again when one is connected",
+            "the file's content comes from other computers, and no peer that follows the repo is connected now",
+            "open it again when one is: `ravel peer list` shows peers",
         )
     missing = len(ids) - len(await fetch_from(hub, sources, ids))
     if missing:

@@ -19,6 +19,7 @@ from protocol.ids import BranchMark, TopicKey, UserId
 from protocol.limits.users import KEPT_BRANCHES_MAX
 from protocol.session.messages import Keeps
 from protocol.session.topic_progress import KEEPS_ALL, KeptPart
+from storage.blobs.spared import keep_recent_files
 from storage.commits.absent_bodies import await_branch
 from storage.repos.epochs import Topic
 from storage.repos.repos import Repo, keep_branches, posts_from
@@ -96,20 +97,29 @@ class KeepsPort:
 
 
 def keep_contents(
-    replica: Replica, repo: Repo, kept: Collection[int] | None, days: int = 0, now_ms: int = 0
+    replica: Replica,
+    repo: Repo,
+    kept: Collection[int] | None,
+    days: int = 0,
+    now_ms: int = 0,
+    *,
+    keeps_files: bool = False,
 ) -> None:
     """Keep bodies of these branches of a repo alone, beside its root branch, or of all; posts for some days, or (0) all.
 
+    `keeps_files`: contents of files come before they are opened.
     Costs O(branches and absent bodies). What is here stays: it may be the only copy. Raises StorageError.
     """
     with replica.change() as change:
         of_repo = replica.branches_in(repo.num)
         those = [one.num for one in of_repo if kept is None or one.num in kept or one.facts.is_root_branch]
-        keep_branches(change.connection, repo.num, None if kept is None else those, days)
+        keep_branches(
+            change.connection, repo.num, None if kept is None else those, days, keeps_files=keeps_files
+        )
         for branch in of_repo:
-            await_branch(
-                change.connection, branch.num, posts_from(days, now_ms) if branch.num in those else None
-            )
+            since = posts_from(days, now_ms)
+            await_branch(change.connection, branch.num, since if branch.num in those else None)
+            keep_recent_files(change.connection, branch.num, since)
 
 
 def marks_on(tables: Tables, topic: Topic) -> Mapping[BranchMark, int]:

@@ -63,6 +63,7 @@ from protocol.session.topic_progress import KEEPS_ALL, KeptPart
 from storage.engine.id_keys import chunks
 from storage.relay.files import DamagedKeptBlock
 from storage.repos.epochs import Topic
+from storage.repos.repos import DAY_MS
 
 _LEFT_OUT: Final = ("other_epoch", "wrong_key", "pending_full")
 """Reasons to drop a commit that fall away: as its epoch is taken up, which has the topic too, or as others wait no more."""
@@ -221,7 +222,8 @@ class TopicWork:
                 and isinstance(followed, Topic)
                 and not self._conversation.peer_is_relay
             ):
-                self._hub.given.note(self._conversation, followed.repo_num, load.ids[0])
+                kept_from = self._find_kept_from(load.topic)
+                self._hub.given.note(self._conversation, followed.repo_num, load.ids[0], kept_from)
         return answer
 
     def _is_usual(self, load: Load) -> bool:
@@ -237,6 +239,12 @@ class TopicWork:
             return KEEPS_ALL
         is_asked = any(num in progress.outbox.whole for num in load.nums)
         return KEEPS_ALL if is_asked else progress.keeps
+
+    def _find_kept_from(self, topic: TopicKey) -> int:
+        """Return the time (unix ms) from which on the peer keeps posts; 0: of any age. A day later, for clocks differ."""
+        progress = self._session.progress_of(topic)
+        days = 0 if progress is None else progress.keeps.days
+        return max(1, self._hub.clock_ms() - (days - 1) * DAY_MS) if days else 0
 
     async def _load_summaries(self, topics: Sequence[TopicKey]) -> None:
         followed = [self._find(topic) for topic in topics]

@@ -26,7 +26,15 @@ from storage.engine.bulk import insert_rows, select_by_ids, select_in, select_ro
 from storage.engine.column_encryption import cipher_of, file_place
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key
-from storage.schema.schema import authors, awaited_adders, commits, file_removals, files, late_removals
+from storage.schema.schema import (
+    authors,
+    awaited_adders,
+    commits,
+    file_removals,
+    files,
+    late_removals,
+    spared_files,
+)
 
 _COLUMNS: Final = tuple(files.c.keys())
 _REMOVERS = commits.alias()
@@ -37,6 +45,10 @@ IS_REMOVED: Final = (
     .exists()
 )
 """Condition that a commit that counts removes a file."""
+IS_SPARED: Final = (
+    select(spared_files.c.file_num).where(spared_files.c.file_num == files.c.num).correlate(files).exists()
+)
+"""Condition that the content of a file was given up here."""
 _THERE: Final = (
     select(
         files.c.num,

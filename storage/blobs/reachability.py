@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, func, select, true
 from protocol.codec import DecodeError
 from protocol.formats.block import LEAF_START_SIZE, decode_block, has_children
 from protocol.ids import BlockId, ObjectId
-from storage.blobs.files import IS_REMOVED
+from storage.blobs.files import IS_REMOVED, IS_SPARED
 from storage.commits.blocks import read_shared_blocks
 from storage.engine.database import StorageError
 from storage.engine.id_keys import id_key, unpack_nums
@@ -47,7 +47,8 @@ def mark_reached(
     with_removed: bool = True,
     on_missing: Callable[[BlockId], None] = _pass_over,
 ) -> ReachedRows:
-    """Mark all blocks that commits and files need; removed files only `with_removed`. Costs O(blocks).
+    """Mark all blocks that commits and files need; removed files only `with_removed`, and none of which the content was
+    given up. Costs O(blocks).
 
     `on_missing` gets the id of each block of a file that is not here. Raises StorageError.
     """
@@ -57,7 +58,7 @@ def mark_reached(
             if 0 <= num < len(reached.rows):
                 reached.rows[num] = 1
     condition: ColumnElement[bool] = true() if with_removed else ~IS_REMOVED
-    wanted = select(files.c.object_id).where(condition).distinct()
+    wanted = select(files.c.object_id).where(condition, ~IS_SPARED).distinct()
     walk = _Walk(connection, folder / PACKS_NAME, reached, on_missing)
     for (object_id,) in stream_rows(connection, wanted, _BATCH):
         reached.objects += 1

@@ -145,7 +145,7 @@ def measure_file(
         block_id, depth = ahead.pop()
         if block_id in inner:
             continue
-        found = _look_at(connection, root, blobs, block_id)
+        found = look_at_block(connection, root, blobs, block_id)
         if found is None:
             return None
         size, children = found
@@ -159,7 +159,7 @@ def measure_file(
         inner.add(block_id)
         if depth == OBJECT_DEPTH_MAX or len(inner) > RELAYED_INNER_COUNT_MAX:
             return None
-        first = _look_at(connection, root, blobs, children[0])
+        first = look_at_block(connection, root, blobs, children[0])
         if first is None:
             return None
         if first[1]:
@@ -172,10 +172,10 @@ def measure_file(
     return total
 
 
-def _look_at(
+def look_at_block(
     connection: Connection, root: Path, blobs: Packs, block_id: BlockId
 ) -> tuple[int, tuple[BlockId, ...]] | None:
-    """Return the bytes and the children of a block."""
+    """Return the bytes and the children of a block; None if it is not here. Raises StorageError."""
     for found, name, offset, size in select_rows(connection, _PACKED, key=id_key(block_id)):
         if found == block_id:
             return size, packed_children(root / PACKS_NAME / name, offset, size)
@@ -194,7 +194,7 @@ def _leaf_sizes(connection: Connection, root: Path, blobs: Packs, ids: Sequence[
     sizes: list[int] = []
     for one in ids:
         if one not in packed:
-            found = _look_at(connection, root, blobs, one)
+            found = look_at_block(connection, root, blobs, one)
             if found is None:
                 return None
             packed[one] = found[0]

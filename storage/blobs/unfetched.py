@@ -1,13 +1,14 @@
 """Table of this user's files whose content no peer is known to have fetched from here, and which of them no relay keeps.
 
-A file enters it when it is added here, and leaves it when blocks that peers asked for make it up whole. What relays say to
-keep stands in another table (`relayed_files`): they may drop it again.
+A file enters it when it is added here, and leaves it when blocks that peers asked for make it up whole. It enters it again
+when a peer asks for it that gives old contents up: it may be the one that had fetched it. What relays say to keep stands in
+another table (`relayed_files`): they may drop it again.
 """
 
-from collections.abc import Collection, Sequence
-from typing import Final
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, NamedTuple
 
-from sqlalchemy import Connection, bindparam, delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
 from protocol.ids import BlockId, CommitId, ObjectId, UserId
 from protocol.session.deposits import short_file
@@ -44,15 +45,27 @@ _UNFETCHED: Final = (
     .join(authors, authors.c.num == commits.c.author_num)
     .where(~commits.c.is_void, ~IS_REMOVED, authors.c.user == bindparam("user"))
 )
+_OF_REPO: Final = files.c.branch_num.in_(
+    select(branches.c.num).where(branches.c.repo_num == bindparam("repo"))
+) & files.c.object_id.in_(bindparam("keys", expanding=True))
 _ROOTS: Final = (
-    select(files.c.object_id, files.c.size)
+    select(files.c.object_id, files.c.size, func.min(commits.c.display_time))
     .join(unfetched_files, unfetched_files.c.file_num == files.c.num)
-    .where(
-        files.c.branch_num.in_(select(branches.c.num).where(branches.c.repo_num == bindparam("repo"))),
-        files.c.object_id.in_(bindparam("keys", expanding=True)),
-    )
-    .distinct()
+    .join(commits, commits.c.num == files.c.commit_num)
+    .where(_OF_REPO)
+    .group_by(files.c.object_id, files.c.size)
 )
+_FETCHED: Final = (
+    select(files.c.object_id, files.c.num, files.c.branch_num, commits.c.display_time)
+    .join(commits, commits.c.num == files.c.commit_num)
+    .join(authors, authors.c.num == commits.c.author_num)
+    .where(
+        _OF_REPO,
+        authors.c.user == bindparam("user"),
+        ~select(unfetched_files.c.file_num).where(unfetched_files.c.file_num == files.c.num).exists(),
+    )
+)
+"""Files of a user that peers have fetched."""
 
 
 def note_files_added(connection: Connection, branch_num: int, commit_ids: Collection[CommitId]) -> None:
@@ -86,15 +99,40 @@ def count_unfetched(
     return found
 
 
-def find_unfetched(
-    connection: Connection, repo_num: int, ids: Sequence[BlockId]
-) -> list[tuple[ObjectId, int | None]]:
-    """Find those of these blocks that are roots of unfetched files, with the sizes that their author states."""
+class UnfetchedRoot(NamedTuple):
+    """Root of unfetched files: the size that their author states, and the display time (unix ms) of the oldest."""
+
+    object_id: ObjectId
+    size: int | None
+    display_time: int
+
+
+def find_unfetched(connection: Connection, repo_num: int, ids: Sequence[BlockId]) -> list[UnfetchedRoot]:
+    """Find those of these blocks that are roots of unfetched files. Costs O(ids)."""
     return [
-        (object_id, size)
+        UnfetchedRoot(*row)
         for part in chunks(ids)
-        for object_id, size in select_in(connection, _ROOTS, part, repo=repo_num)
+        for row in select_in(connection, _ROOTS, part, repo=repo_num)
     ]
+
+
+def note_files_asked(
+    connection: Connection, repo_num: int, kept_from: Mapping[BlockId, int], user: UserId
+) -> None:
+    """Record anew as unfetched a user's old files with these roots: a peer asked for them that keeps those of some days.
+
+    `kept_from` says from which time (unix ms) on it keeps them. Costs O(roots, and files of these contents).
+    """
+    for part in chunks([*kept_from]):
+        rows = [
+            {"file_num": num, "branch_num": branch_num}
+            for object_id, num, branch_num, time in select_in(
+                connection, _FETCHED, part, repo=repo_num, user=user
+            )
+            if time < kept_from[object_id]
+        ]
+        if rows:
+            connection.execute(insert(unfetched_files), rows)
 
 
 def find_unfetched_rows(connection: Connection, nums: Sequence[int]) -> set[int]:

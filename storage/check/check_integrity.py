@@ -54,6 +54,7 @@ REFERENCES: Final[Sequence[tuple[Column[int], Column[int]]]] = (
     (schema.files.c.commit_num, schema.commits.c.num),
     (schema.file_removals.c.file_num, schema.files.c.num),
     (schema.file_removals.c.commit_num, schema.commits.c.num),
+    (schema.spared_files.c.file_num, schema.files.c.num),
     (schema.awaited_adders.c.commit_num, schema.commits.c.num),
     (schema.late_removals.c.commit_num, schema.commits.c.num),
     (schema.pending.c.branch_num, schema.branches.c.num),

@@ -22,6 +22,7 @@ from storage.schema.schema import (
     files,
     group_places,
     pending,
+    spared_files,
     topic_inits,
 )
 from storage.schema.search_schema import search_queue
@@ -93,13 +94,15 @@ def rewrite_checkpoint(connection: Connection, num: int, wanted: CheckpointRow |
 
 
 def drop_files(connection: Connection, file_nums: Sequence[int]) -> None:
-    """Keep no files of these numbers, nor that they were removed."""
-    connection.execute(delete(file_removals).where(file_removals.c.file_num.in_(file_nums)))
+    """Keep no files of these numbers, nor that they were removed or given up."""
+    for table in (file_removals, spared_files):
+        connection.execute(delete(table).where(table.c.file_num.in_(file_nums)))
     connection.execute(delete(files).where(files.c.num.in_(file_nums)))
 
 
 def write_file(connection: Connection, file_num: int, values: Mapping[str, object], *, is_new: bool) -> None:
-    """Write the row of a file, or its columns again."""
+    """Write the row of a file, or its columns again. It may name another content then, which was not given up."""
+    connection.execute(delete(spared_files).where(spared_files.c.file_num == file_num))
     if is_new:
         connection.execute(insert(files).values(num=file_num, **values))
     else:

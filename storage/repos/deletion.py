@@ -43,6 +43,7 @@ from storage.schema.schema import (
     repos,
     seen_marks,
     sketches,
+    spared_files,
     text_sessions,
     topic_inits,
     topics,
@@ -53,6 +54,7 @@ from storage.schema.search_schema import search_parts, search_texts, search_word
 _OF_BRANCHES: Final = (
     pending,
     unfetched_files,
+    spared_files,
     files,
     heads,
     feed_forks,

@@ -78,6 +78,7 @@ class Repo:
     invitation: bytes | None = field(repr=False)
     keeps_all: bool = True  # a branch that is added is kept
     kept_days: int = 0  # of posts those of so many days are kept; 0: of any age
+    keeps_files: bool = False  # contents of files come before they are opened
 
     @property
     def has_members(self) -> bool:
@@ -268,13 +269,15 @@ def posts_from(days: int, now_ms: int) -> int:
     return max(1, now_ms - days * DAY_MS) if days else 0
 
 
-def keep_branches(connection: Connection, repo_num: int, kept: Collection[int] | None, days: int) -> None:
+def keep_branches(
+    connection: Connection, repo_num: int, kept: Collection[int] | None, days: int, *, keeps_files: bool
+) -> None:
     """Keep the bodies of these branches of a repo alone, or of all, also of those to come; posts for some days (0: all).
 
-    Costs O(its branches).
+    `keeps_files`: contents of files come before they are opened. Costs O(its branches).
     """
     row_changes(connection).repos.add(repo_num)
-    said = {"keeps_all": kept is None, "kept_days": days}
+    said = {"keeps_all": kept is None, "kept_days": days, "keeps_files": keeps_files}
     connection.execute(update(repos).where(repos.c.num == repo_num).values(said))
     of_repo = branches.c.repo_num == repo_num
     connection.execute(update(branches).where(of_repo).values(is_kept=kept is None))

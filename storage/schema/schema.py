@@ -50,6 +50,8 @@ repos = Table(
     Column("keeps_all", Boolean, nullable=False, server_default=true()),
     # Days of which posts are kept with their bodies; 0: of any age.
     Column("kept_days", Integer, nullable=False, server_default="0"),
+    # Whether contents of files come before they are opened.
+    Column("keeps_files", Boolean, nullable=False, server_default=false()),
 )
 
 epochs = Table(
@@ -413,6 +415,15 @@ unfetched_files = Table(
     Index("unfetched_files_branch", "branch_num", "file_num"),
 )
 """Files of this node's user whose content no other node is known to have fetched from here; see `unfetched`."""
+
+spared_files = Table(
+    "spared_files",
+    metadata,
+    Column("file_num", NUM, primary_key=True),
+    Column("branch_num", NUM, nullable=False),
+    Index("spared_files_branch", "branch_num"),
+)
+"""Files of others whose content was given up, and comes again when they are opened; see `spared`."""
 
 pending = Table(
     "pending",

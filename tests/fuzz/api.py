@@ -191,7 +191,7 @@ class _Service:
         # There is one file, and it is always found.
         answers = {
             "branches.files.open": OpenFile(
-                "name", "id", "id", len(CONTENT), cast(Any, None), cast(Any, None)
+                "name", cast(Any, None), "id", "id", len(CONTENT), cast(Any, None), cast(Any, None)
             ),
             "node.watching.readiness": (True, {}),
             "node.watching.metrics": "",

@@ -68,8 +68,8 @@ async function archive(branch, archived) {
 /** Has this computer keep contents of a branch, or fetch them when they are opened. */
 async function keep(repo, branch, kept) {
   const those = repo.branches.filter((one) => (one === branch ? kept : one.kept)).map((one) => one.branch);
-  const { last_days: days } = await api.showKeeping({ repo: repo.repo });
-  await api.setKeeping({ repo: repo.repo, branches: those.length < repo.branches.length ? those : null, last_days: days });
+  const { last_days: days, files } = await api.showKeeping({ repo: repo.repo });
+  await api.setKeeping({ repo: repo.repo, branches: those.length < repo.branches.length ? those : null, last_days: days, files });
   await refresh();
   tell(kept ? text.keptNow(branch.name) : text.letGoNow(branch.name));
 }

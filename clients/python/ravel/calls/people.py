@@ -53,7 +53,7 @@ SHOW_KEEPING: Final[Operation[RepoKeeping]] = Operation(
     "GET", "/repos/{repo}/keeping", "repos.RepoKeeping", defaults={"last_days": None}
 )
 SET_KEEPING: Final[Operation[RepoKeeping]] = Operation(
-    "PUT", "/repos/{repo}/keeping", "repos.RepoKeeping", defaults={"last_days": None}
+    "PUT", "/repos/{repo}/keeping", "repos.RepoKeeping", defaults={"last_days": None, "files": "on_demand"}
 )
 FORGET_REPO: Final[Operation[Empty]] = Operation(
     "DELETE", "/repos/{repo}", "values.Empty", defaults={"accept_loss": False}, in_query=True
@@ -201,10 +201,19 @@ class PeopleCalls(SyncCaller):
         return self._call(SHOW_KEEPING, {"repo": repo, "last_days": last_days})
 
     def set_keeping(
-        self, repo: str, branches: Sequence[str] | None, *, last_days: int | None = None
+        self,
+        repo: str,
+        branches: Sequence[str] | None,
+        *,
+        last_days: int | None = None,
+        files: str = "on_demand",
     ) -> RepoKeeping:
-        """Keep contents of some branches of a repo alone on this node, and of posts of some days, or all."""
-        return self._call(SET_KEEPING, {"repo": repo, "branches": branches, "last_days": last_days})
+        """Keep contents of some branches of a repo alone on this node, of posts of some days, and of files, or
+        all.
+        """
+        return self._call(
+            SET_KEEPING, {"repo": repo, "branches": branches, "last_days": last_days, "files": files}
+        )
 
     def forget_repo(self, repo: str, *, accept_loss: bool = False) -> Empty:
         """Delete a repo from this node, with all its commits."""

@@ -1,6 +1,6 @@
 """Types of answers: repos."""
 
-from typing import Annotated, NotRequired, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
 
 from ravel.types.peers import CalledPeer
 from ravel.types.values import Count, Id, PersonText, SyncProgress, means, one_of
@@ -189,12 +189,23 @@ class RepoKeeping(TypedDict):
         int | None,
         means("Days of which posts are kept; older ones come when they are opened. Null: of any age."),
     ]
+    files: Annotated[
+        Literal["on_demand", "all"],
+        means("`all`: contents of files come by themselves. `on_demand`: once they are opened."),
+    ]
     older_here: Annotated[
         int,
-        means("Older posts of others whose contents are here. They go once a keeper has shown them.", ge=0),
+        means(
+            "Older posts and files of others whose contents are here. They go once a keeper has shown them.",
+            ge=0,
+        ),
     ]
     older_absent: Annotated[
-        int, means("Older posts whose contents are not here, and come when they are opened.", ge=0)
+        int,
+        means(
+            "Older posts and files whose contents left, or did not come. They come when they are opened.",
+            ge=0,
+        ),
     ]
     keepers: Annotated[
         int,

@@ -81,7 +81,7 @@ def test_days_are_read_at_the_terminal() -> None:
 
 
 def test_people_are_told_whose_contents_are_here(capsys: pytest.CaptureFixture[str]) -> None:
-    ages = {"last_days": None, "older_here": 2, "older_absent": 5, "keepers": 1}
+    ages = {"last_days": None, "files": "all", "older_here": 2, "older_absent": 5, "keepers": 1}
     shown = {"name": "notes", "names": ["main"], "branches": ["b"], "not_kept": 2, "absent": 7, **ages}
     _print_keeping(shown)
     _print_keeping({**shown, "branches": None})
@@ -92,10 +92,12 @@ def test_people_are_told_whose_contents_are_here(capsys: pytest.CaptureFixture[s
     assert "notes: the contents of main are kept here." in out
     assert "those of 2 other branches, 7 commits." in out
     assert (
-        "kept for 90 days. Older posts that come when you open them: 5. Older posts of others here: 2." in out
+        "kept for 90 days. Older posts and files that come when you open them: 5. Older posts and files of others here: 2."
+        in out
     )
     assert "Such computers connected now: 1. What you wrote here stays." in out
     assert out.endswith("Contents of posts are kept for 1 day.")
+    assert out.count("Files come by themselves.") == 2
 
 
 async def test_posts_are_counted_for_an_age_before_it_is_kept_and_rules_before_and_after(

@@ -23,6 +23,7 @@ from storage.blobs.relayed_files import (
 from storage.blobs.unfetched import (
     count_unfetched,
     find_unfetched,
+    note_files_asked,
     note_files_fetched,
 )
 from storage.commits.commits import has_newer
@@ -62,7 +63,8 @@ async def test_own_files_are_counted_until_others_have_them(tmp_path: Path) -> N
             ids = [row.object_id for row in load_files(connection, branch.num, 0, 10)]
             repo_num = branch.repo_num
             found = find_unfetched(connection, repo_num, [BlockId(one) for one in ids])
-            assert sorted(found) == sorted((one, 9) for one in ids)
+            assert sorted((one.object_id, one.size) for one in found) == sorted((one, 9) for one in ids)
+            oldest = found[0].display_time
             assert find_unfetched(connection, repo_num + 1, [BlockId(one) for one in ids]) == []
             note_files_fetched(connection, repo_num + 1, ids[0])
             note_files_fetched(connection, repo_num, ids[1])
@@ -70,6 +72,14 @@ async def test_own_files_are_counted_until_others_have_them(tmp_path: Path) -> N
         with database.write() as connection:
             note_files_fetched(connection, repo_num, ids[2])
         assert _count(alice) == 1
+        one, user = BlockId(ids[2]), alice.author.user
+        for kept_from, count in ((oldest, 1), (oldest + 1_000_000, 2), (oldest + 1_000_000, 2)):
+            with database.write() as connection:
+                note_files_asked(connection, repo_num + 1, {one: kept_from}, user)
+                note_files_asked(connection, repo_num, {one: kept_from}, user)
+            assert _count(alice) == count, "who asks for an old one gives it up"
+        with database.write() as connection:
+            note_files_fetched(connection, repo_num, ids[2])
         relay = PeerId(b"r" * 32)
         with database.write() as connection:
             note_relayed(

@@ -1,0 +1,108 @@
+"""Contents of files come before they are opened, where a repo keeps all of them."""
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from trio.testing import MockClock
+
+from node.content import file_fetching
+from node.content.file_fetching import FileFetcher
+from node.sync.kept_parts import keep_contents
+from protocol.limits.formats import LEAF_SIZE
+from storage.repos.repos import DAY_MS
+from tests.support.nodes import Node, open_nodes, share
+from tests.unit.node.care.test_giving_up import NOW_MS, online
+from tests.unit.node.care.test_giving_up_files import _files, _stream, places
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+async def nodes(tmp_path: Path, autojump_clock: MockClock) -> AsyncIterator[list[Node]]:
+    """Alice, carol and bob, whose clocks show the 200th day. Alice added a file on the first, and one now."""
+    with open_nodes(tmp_path, "alice", "carol", "bob") as (alice, carol, bob):
+        await share(alice, carol, bob)
+        await _files(alice).add("main", "old", _stream(b"old"))
+        for node in (alice, carol, bob):
+            node.set_clock(NOW_MS)
+        await _files(alice).add("main", "new", _stream(os.urandom(2 * LEAF_SIZE)))
+        yield [alice, carol, bob]
+
+
+def _fetcher(node: Node) -> FileFetcher:
+    return FileFetcher(node.hub, _files(node))
+
+
+def _keep(node: Node, days: int = 0, *, keeps_files: bool = True) -> None:
+    keep_contents(node.replica, node.repo(), None, days, node.now(), keeps_files=keeps_files)
+    node.hub.proofs.rules.ring()
+
+
+async def test_files_come_where_the_repo_keeps_them_and_only_there(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, carol, _ = nodes
+    fetcher = _fetcher(carol)
+    async with online((carol, alice)):
+        await fetcher.look()
+        assert await places(carol) == ["away", "away"]
+        _keep(carol)
+        await fetcher.look()
+        assert await places(carol) == ["here", "here"]
+        await _files(alice).add("main", "later", _stream(b"later"))
+        async with online((carol, alice)):
+            await fetcher.look()
+        assert await places(carol) == ["here"] * 3
+
+
+async def test_a_file_that_nobody_has_comes_once_somebody_does(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, carol, bob = nodes
+    async with online((bob, alice)):
+        pass
+    _keep(carol)
+    fetcher = _fetcher(carol)
+    await fetcher.look()
+    async with online((carol, bob)):
+        await fetcher.look()
+        assert await places(carol) == ["away", "away"]
+    async with online((carol, alice)):
+        await fetcher.look()
+        assert await places(carol) == ["here", "here"]
+
+
+async def test_what_is_not_kept_does_not_come_until_it_is(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, carol, _ = nodes
+    fetcher = _fetcher(carol)
+    async with online((carol, alice)):
+        keep_contents(carol.replica, carol.repo(), set(), keeps_files=True)
+        await fetcher.look()
+        assert await places(carol) == ["away", "away"], "the branch is not kept"
+        _keep(carol, 90)
+        await fetcher.look()
+        assert await places(carol) == ["away", "here"]
+        _keep(carol, 300)
+        await fetcher.look()
+        assert await places(carol) == ["here", "here"]
+        carol.set_clock(NOW_MS + 400 * DAY_MS)
+        assert carol.repo().keeps_files
+
+
+async def test_a_disk_that_is_low_is_left_to_what_people_open(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    alice, carol, _ = nodes
+    _keep(carol)
+    fetcher = _fetcher(carol)
+    async with online((carol, alice)):
+        with monkeypatch.context() as patch:
+            patch.setattr(file_fetching, "FREE_SIZE_MIN", 1 << 62)
+            await fetcher.look()
+            assert await places(carol) == ["away", "away"]
+        await fetcher.look()
+        assert await places(carol) == ["here", "here"]
