@@ -5,6 +5,7 @@ A function of the set alone: the operations within some heads. `rights` has the 
 `tests/support/reference_membership.py`, which states the rules over plain sets.
 """
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -34,7 +35,9 @@ class Resolution:
         self.settled = settled
         # Of all there is, membership need not be looked up; what comes later is not within.
         self._is_whole = operations.are_heads(self.heads)
-        self._size = len(operations)
+        last = (operations[head].num for head in self.heads)
+        self._end = len(operations) if self._is_whole else max(last, default=-1) + 1
+        """A number that is larger than those of all within."""
         self._rights = Rights(operations, self.is_within, self.acts_of, has_no_removals=not settled.count)
         self._held: dict[UserId, Permission | None] = {}
         self._holders: tuple[int, int] | None = None
@@ -81,7 +84,7 @@ class Resolution:
     @property
     def is_whole(self) -> bool:
         """True if the set is all that is here, now."""
-        return self._is_whole and self._size == len(self._operations)
+        return self._is_whole and self._end == len(self._operations)
 
     @property
     def has_no_removals(self) -> bool:
@@ -101,8 +104,8 @@ class Resolution:
 
     def is_within(self, operation: Operation) -> bool:
         """Return True if the operation is in this set."""
-        if self._is_whole:
-            return operation.num < self._size
+        if self._is_whole or operation.num >= self._end:
+            return operation.num < self._end
         return self._operations.is_within(operation, self.heads)
 
     def permission(self, user: UserId, heads: Sequence[CommitId] | None = None) -> Permission | None:
@@ -198,8 +201,13 @@ class Resolution:
     # --- prekeys (E2) ---
 
     def prekeys_of(self, user: UserId) -> list[Operation]:
-        """Return what states prekeys of a user in this set, causes first. Costs O(prekeys of the user)."""
-        return [one for one in self._operations.prekeys_of(user) if self.is_within(one)]
+        """Return what states prekeys of a user in this set, causes first.
+
+        Costs O(prekeys of the user that came before the last of the set).
+        """
+        stated = self._operations.prekeys_of(user)
+        end = bisect_left(stated, self._end, key=lambda one: one.num)
+        return [one for one in stated[:end] if self.is_within(one)]
 
     def prekey_of(self, user: UserId) -> AgreementKey | None:
         """Return the prekey to which boxes of a user go; None where they go to the user's own key.

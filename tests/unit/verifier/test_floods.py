@@ -204,6 +204,18 @@ def test_judging_beside_many_heads_lists_none_of_them(repo: Repo, monkeypatch: p
         repo.say("ben", Remove(USERS["ben"], None, ()), offer)
 
 
+def test_a_prekey_is_judged_without_a_look_at_those_that_came_after_what_it_follows(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def state(number: int) -> None:
+        repo.say("ben", Prekey(AgreementKey(bytes([number]) * 32)), repo.last)
+
+    for number in range(2, 12):
+        state(number)
+    monkeypatch.delattr(Resolution, "is_within")
+    state(12)
+
+
 @st.composite
 def _graphs(draw: st.DrawFn) -> list[tuple[int, ...]]:
     """Return, for each commit after the first, what it follows, by number."""
