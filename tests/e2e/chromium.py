@@ -5,6 +5,7 @@ import json
 import os
 import select
 import subprocess
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,36 +26,62 @@ _OPTIONS: Final = (
 )
 
 
-class Chromium(Browser):
-    """One page of one Chromium."""
+class Pipe:
+    """The pipe to one Chromium, over which all its pages are driven."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", commands: int, answers: int) -> None:
-        self._process = process
+    def __init__(self, commands: int, answers: int) -> None:
+        self.events: defaultdict[str, list[JsonObject]] = defaultdict(list)
+        """What happened so far, by the session with a page that it happened in."""
         self._commands = commands
         self._answers = answers
         self._buffer = b""
         self._last = 0
-        self._session = ""
-        self.events: list[JsonObject] = []
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.call(f"{domain}.enable")
 
-    def call(self, method: str, **parameters: object) -> JsonObject:
-        """One command, and its answer; what else happens is kept in `events`."""
+    def call(self, method: str, session: str = "", **parameters: object) -> JsonObject:
+        """One command to a page, or to the browser, and its answer; what else happens is kept in `events`."""
         self._last += 1
         command: JsonObject = {"id": self._last, "method": method, "params": parameters}
-        if self._session:
-            command["sessionId"] = self._session
+        if session:
+            command["sessionId"] = session
         os.write(self._commands, json.dumps(command).encode() + b"\0")
         while True:
-            said = self._receive()
+            said = self.receive()
             if said.get("id") == self._last:
                 assert "error" not in said, said
                 result: JsonObject = said["result"]
                 return result
-            self.events.append(said)
+
+    def receive(self) -> JsonObject:
+        """The next answer or event."""
+        while b"\0" not in self._buffer:
+            ready, _, _ = select.select([self._answers], [], [], patience(_ANSWER_SECONDS))
+            assert ready, "the browser does not answer"
+            some = os.read(self._answers, 1 << 16)
+            assert some, "the browser has ended"
+            self._buffer += some
+        said, _, self._buffer = self._buffer.partition(b"\0")
+        answer: JsonObject = json.loads(said)
+        if "id" not in answer:
+            self.events[answer.get("sessionId", "")].append(answer)
+        return answer
+
+
+class Chromium(Browser):
+    """One page of one Chromium, in a profile that others share or in one that is named."""
+
+    def __init__(self, pipe: Pipe, **profile: str) -> None:
+        target = pipe.call("Target.createTarget", url="about:blank", **profile)["targetId"]
+        self._pipe = pipe
+        self._session = pipe.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self.events = pipe.events[self._session]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+        # Of several windows one alone would have the focus.
+        self.call("Emulation.setFocusEmulationEnabled", enabled=True)
+
+    def call(self, method: str, **parameters: object) -> JsonObject:
+        """One command, and its answer."""
+        return self._pipe.call(method, self._session, **parameters)
 
     def evaluate(self, expression: str) -> Any:  # noqa: ANN401  # whatever the page says, as JSON
         answer = self.call(
@@ -71,8 +98,7 @@ class Chromium(Browser):
         known = len(self.events)
         self.call("Page.reload")
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events[known:]):
-            known = len(self.events)
-            self.events.append(self._receive())
+            self._pipe.receive()
 
     def press(self, key: str, code: int, text: str = "", modifiers: int = 0) -> None:
         for kind in ("rawKeyDown" if modifiers else "keyDown", "keyUp"):
@@ -136,21 +162,29 @@ class Chromium(Browser):
             if event.get("method") == "Network.requestWillBeSent"
         ]
 
-    def _receive(self) -> JsonObject:
-        while b"\0" not in self._buffer:
-            ready, _, _ = select.select([self._answers], [], [], patience(_ANSWER_SECONDS))
-            assert ready, "the browser does not answer"
-            some = os.read(self._answers, 1 << 16)
-            assert some, "the browser has ended"
-            self._buffer += some
-        said, _, self._buffer = self._buffer.partition(b"\0")
-        answer: JsonObject = json.loads(said)
-        return answer
-
 
 @contextmanager
 def chromium(folder: Path, *options: str) -> Iterator[Chromium]:
-    """A Chromium with a profile of its own in `folder`, and these options, ended afterwards."""
+    """A page of a Chromium with a profile of its own in `folder`, and these options, ended afterwards."""
+    with started(folder, *options) as pipe:
+        yield Chromium(pipe)
+
+
+@contextmanager
+def fresh(pipe: Pipe) -> Iterator[Chromium]:
+    """A page in a new profile of a Chromium that runs, which is forgotten afterwards."""
+    profile = pipe.call("Target.createBrowserContext")["browserContextId"]
+    page = Chromium(pipe, browserContextId=profile)
+    try:
+        yield page
+    finally:
+        pipe.call("Target.disposeBrowserContext", browserContextId=profile)
+        page.events.clear()
+
+
+@contextmanager
+def started(folder: Path, *options: str) -> Iterator[Pipe]:
+    """A Chromium with a profile in `folder`, and these options, ended afterwards."""
     assert CHROMIUM is not None
     theirs_in, commands = os.pipe()
     answers, theirs_out = os.pipe()
@@ -166,7 +200,7 @@ def chromium(folder: Path, *options: str) -> Iterator[Chromium]:
     os.close(theirs_in)
     os.close(theirs_out)
     try:
-        yield Chromium(process, commands, answers)
+        yield Pipe(commands, answers)
     finally:
         # Killed, it loses what pages have stored in the last seconds.
         with suppress(OSError, subprocess.TimeoutExpired):

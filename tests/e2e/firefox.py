@@ -4,6 +4,7 @@ import base64
 import json
 import subprocess
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,21 +36,18 @@ _TELL_POLICY: Final = """() => addEventListener("securitypolicyviolation", (even
   console.error(`Security Policy: ${event.violatedDirective} of ${event.blockedURI}`))"""
 
 
-class Firefox(Browser):
-    """One page of one Firefox."""
-
-    has_themes = False
-    presses_buttons = False
+class Line:
+    """The connection to one Firefox, over which all its pages are driven."""
 
     def __init__(self, connection: ClientConnection, downloads: Path) -> None:
+        self.downloads = downloads
+        self.events: defaultdict[str, list[JsonObject]] = defaultdict(list)
+        """What happened so far, by the page that it happened in."""
         self._connection = connection
-        self._downloads = downloads
         self._last = 0
-        self.events: list[JsonObject] = []
         self.call("session.new", capabilities={})
         self.call("session.subscribe", events=[*_EVENTS])
         self.call("script.addPreloadScript", functionDeclaration=_TELL_POLICY)
-        self._context = self.call("browsingContext.getTree")["contexts"][0]["context"]
 
     def call(self, method: str, **parameters: object) -> JsonObject:
         """One command, and its answer; what else happens is kept in `events`."""
@@ -61,7 +59,24 @@ class Firefox(Browser):
                 assert said["type"] == "success", said
                 result: JsonObject = said["result"]
                 return result
-            self.events.append(said)
+            if told := said.get("params"):
+                self.events[told.get("source", told).get("context")].append(said)
+
+
+class Firefox(Browser):
+    """One page of one Firefox."""
+
+    has_themes = False
+    presses_buttons = False
+
+    def __init__(self, line: Line, context: str) -> None:
+        self._line = line
+        self._context = context
+        self.events = line.events[context]
+
+    def call(self, method: str, **parameters: object) -> JsonObject:
+        """One command, and its answer."""
+        return self._line.call(method, **parameters)
 
     def evaluate(self, expression: str) -> Any:  # noqa: ANN401  # whatever the page says, as JSON
         answer = self.call(
@@ -99,9 +114,12 @@ class Firefox(Browser):
         pytest.skip("Firefox tells of no dialog for files before version 141")
 
     def save_into(self, folder: Path) -> None:
-        if self._downloads.exists():  # made at the start; it is empty
-            self._downloads.rmdir()
-        self._downloads.symlink_to(folder)
+        downloads = self._line.downloads
+        if downloads.is_symlink():
+            downloads.unlink()
+        elif downloads.exists():  # made at the start; it is empty
+            downloads.rmdir()
+        downloads.symlink_to(folder)
 
     def show(self, width: int, height: int, theme: str) -> None:
         viewport = {"width": width, "height": height}
@@ -140,7 +158,26 @@ def _value_of(remote: JsonObject) -> Any:  # noqa: ANN401  # as JSON has it
 
 @contextmanager
 def firefox(folder: Path, languages: str = "") -> Iterator[Firefox]:
-    """A Firefox with a profile of its own in `folder` that asks for these languages, ended afterwards."""
+    """A page of a Firefox with a profile of its own in `folder` that asks for these languages, ended afterwards."""
+    with started(folder, languages) as line:
+        yield Firefox(line, line.call("browsingContext.getTree")["contexts"][0]["context"])
+
+
+@contextmanager
+def fresh(line: Line) -> Iterator[Firefox]:
+    """A page of a Firefox that runs, with storage of its own, which is forgotten afterwards."""
+    user = line.call("browser.createUserContext")["userContext"]
+    context = line.call("browsingContext.create", type="window", userContext=user)["context"]
+    try:
+        yield Firefox(line, context)
+    finally:
+        line.call("browser.removeUserContext", userContext=user)
+        line.events.pop(context, None)
+
+
+@contextmanager
+def started(folder: Path, languages: str = "") -> Iterator[Line]:
+    """A Firefox with a profile in `folder` that asks for these languages, ended afterwards."""
     assert FIREFOX is not None
     folder.mkdir(parents=True, exist_ok=True)
     downloads = folder / "downloads"
@@ -164,9 +201,9 @@ def firefox(folder: Path, languages: str = "") -> Iterator[Firefox]:
     try:
         port = _port_of(folder, process)
         with connect(f"ws://127.0.0.1:{port}/session", max_size=None) as connection:
-            opened = Firefox(connection, downloads)
-            yield opened
-            opened.call("browser.close")  # what pages have stored is written
+            line = Line(connection, downloads)
+            yield line
+            line.call("browser.close")  # what pages have stored is written
             process.wait(patience(_ANSWER_SECONDS))
     finally:
         process.kill()

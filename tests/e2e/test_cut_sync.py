@@ -13,7 +13,7 @@ import pytest
 from protocol.formats.links import parse_invitation
 from protocol.formats.text import id_text
 from ravel.types.peers import TopicView
-from tests.e2e.browser import CHROMIUM, Browser, browser
+from tests.e2e.browser import CHROMIUM, Browser
 from tests.e2e.cluster import Peer, peers, run_ravel, until, until_equal
 from tests.e2e.page_steps import enter, picture
 
@@ -93,10 +93,12 @@ def test_a_first_sync_goes_on_after_a_kill(tmp_path: Path, killed: str) -> None:
 @pytest.mark.extended
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
-def test_pages_of_both_sides_show_how_far_a_first_sync_is(tmp_path: Path, page: Browser) -> None:
+def test_pages_of_both_sides_show_how_far_a_first_sync_is(
+    tmp_path: Path, page: Browser, bobs: Browser
+) -> None:
     """Each daemon stands still while the other one's page is looked at, so that the sync is not over before."""
     bar = "document.querySelector('.title progress.transfer')"
-    with peers(tmp_path, "alice", "bob") as (alice, bob), browser(tmp_path / "bobs") as bobs:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
         repo, branch, link = _share(alice, tmp_path)
         enter(page, alice)
         enter(bobs, bob)

@@ -88,9 +88,9 @@ def test_six_files_with_their_words_are_one_message(tmp_path: Path, page: Browse
 
 
 def test_a_person_is_chosen_behind_an_at_and_a_reply_quotes_what_it_answers(
-    tmp_path: Path, page: Browser
+    tmp_path: Path, page: Browser, bobs: Browser
 ) -> None:
-    with peers(tmp_path, "alice", "bob") as (alice, bob), browser(tmp_path / "bobs") as bobs:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
         alice.client.state_me("Ann Okafor", color=3)
         bob.client.state_me("Benjamin Theodor", color=9)
         _, branch = join(alice, bob)

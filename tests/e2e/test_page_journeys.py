@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 from pycrdt import Doc, Text
 
-from tests.e2e.browser import CHROMIUM_ALONE, Browser, browser
+from tests.e2e.browser import CHROMIUM_ALONE, Browser
 from tests.e2e.cluster import join, peers, run_ravel, until, until_equal
 from tests.e2e.page_steps import (
     PHONE,
     ROWS,
-    WIDE,
     by_command,
     enter,
     join_by_link,
@@ -81,9 +80,10 @@ def test_from_the_first_start_to_the_first_post_by_keyboard_alone(tmp_path: Path
         assert page.complaints() == []
 
 
-def test_two_nodes_invite_join_and_exclude_by_page_alone(tmp_path: Path, page: Browser) -> None:
-    with peers(tmp_path, "alice", "bob") as (alice, bob), browser(tmp_path / "bobs") as bobs:
-        bobs.show(*WIDE, "light")
+def test_two_nodes_invite_join_and_exclude_by_page_alone(
+    tmp_path: Path, page: Browser, bobs: Browser
+) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
         enter(page, alice)
         open_panel(page, "new")
         submit(page, "#new-repo", name="shared")
@@ -138,9 +138,8 @@ def test_two_nodes_invite_join_and_exclude_by_page_alone(tmp_path: Path, page: B
 
 
 @CHROMIUM_ALONE
-def test_somebody_asks_to_be_let_in_and_is(tmp_path: Path, page: Browser) -> None:
-    with peers(tmp_path, "alice", "bob") as (alice, bob), browser(tmp_path / "bobs") as bobs:
-        bobs.show(*WIDE, "light")
+def test_somebody_asks_to_be_let_in_and_is(tmp_path: Path, page: Browser, bobs: Browser) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
         alice.client.create_repo("shared")
         bob.client.state_me("Bob", color=2)
         enter(page, alice)

@@ -1,12 +1,11 @@
 """The page under a finger: everything to press is 44 pixels high, in every view, and nothing runs out sideways."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.browser import CHROMIUM, Browser, browser
+from tests.e2e.browser import CHROMIUM, Browser
 from tests.e2e.cluster import join, peers, until_equal
 from tests.e2e.page_steps import PHONE, enter, says
 
@@ -65,12 +64,6 @@ _SMALL = """(() => {
   }
   return found;
 })()"""
-
-
-@pytest.fixture
-def page(tmp_path: Path) -> Iterator[Browser]:
-    with browser(tmp_path / "profile") as opened:
-        yield opened
 
 
 def test_everything_to_press_has_44_pixels_on_a_phone(tmp_path: Path, page: Browser) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.browser import CHROMIUM, browser
+from tests.e2e.browser import CHROMIUM, Browser
 from tests.e2e.cluster import join, peers, until_equal
 from tests.e2e.page_steps import PHONE, enter, picture, says
 
@@ -26,8 +26,10 @@ _AT_END = """(() => {
 })()"""
 
 
-def test_posts_that_come_in_above_and_below_leave_what_one_reads_at_its_place(tmp_path: Path) -> None:
-    with peers(tmp_path, "alice", "bob") as (alice, bob), browser(tmp_path / "profile") as page:
+def test_posts_that_come_in_above_and_below_leave_what_one_reads_at_its_place(
+    tmp_path: Path, page: Browser
+) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
         _, branch = join(alice, bob)
         alice.client.write_post(branch, "begun together")
         until_equal(alice, bob, branch)

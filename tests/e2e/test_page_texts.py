@@ -8,7 +8,7 @@ import pytest
 from pycrdt import Doc, Text
 
 from protocol.formats.yjs_updates import read_vector
-from tests.e2e.browser import Browser, browser
+from tests.e2e.browser import Browser
 from tests.e2e.cluster import Peer, join, peers, until, until_equal
 from tests.e2e.page_steps import by_command as _by_command
 from tests.e2e.page_steps import enter as _enter
@@ -67,9 +67,9 @@ def _is_saved() -> str:
     return f"{_is_standing('saved')} && document.getElementById('text-state').dataset.unsaved === '0'"
 
 
-def test_two_write_one_text_together_while_one_is_away(tmp_path: Path, page: Browser) -> None:
-    with peers(tmp_path, "alice", "bob") as (alice, bob), browser(tmp_path / "other") as other:
-        other.show(1400, 900, "light")
+def test_two_write_one_text_together_while_one_is_away(tmp_path: Path, page: Browser, bobs: Browser) -> None:
+    other = bobs
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
         alice.client.state_me("Ann Lee", color=3)
         bob.client.state_me("Bob Ray", color=5)
         _, branch = join(alice, bob)

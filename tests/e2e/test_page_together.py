@@ -8,11 +8,10 @@ import pytest
 
 from ravel import RavelError
 from ravel.types.peers import PeerSettings
-from tests.e2e.browser import Browser, browser
+from tests.e2e.browser import Browser
 from tests.e2e.cluster import Peer, join, peers, until, until_equal
 from tests.e2e.page_steps import (
     ROWS,
-    WIDE,
     by_command,
     choose_by_key,
     enter,
@@ -39,14 +38,6 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Peer, Peer,
         _, branch = join(alice, bob)
         until_equal(alice, bob, branch)
         yield alice, bob, branch
-
-
-@pytest.fixture
-def bobs(tmp_path: Path) -> Iterator[Browser]:
-    """The other one's window."""
-    with browser(tmp_path / "bobs") as opened:
-        opened.show(*WIDE, "light")
-        yield opened
 
 
 def _show(page: Browser, branch: str, panel: str = "") -> None:

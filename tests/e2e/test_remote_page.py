@@ -12,13 +12,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from node.home.home import OWN_CERTIFICATE_NAME
-from tests.e2e.browser import CHROMIUM, Browser, browser
+from tests.e2e.browser import CHROMIUM, Browser
 from tests.e2e.chromium import chromium
 from tests.e2e.cluster import Peer, run_ravel
 from tests.e2e.page_steps import (
     PHONE,
     ROWS,
-    WIDE,
     by_command,
     enter,
     open_panel,
@@ -52,16 +51,13 @@ def _pair(phone: Browser, link: str, name: str) -> None:
     retype(phone, "#pair-form [name=name]", name)
 
 
-def test_a_phone_is_paired_writes_and_is_revoked(tmp_path: Path) -> None:
+def test_a_phone_is_paired_writes_and_is_revoked(tmp_path: Path, page: Browser, bobs: Browser) -> None:
+    laptop, stranger = page, bobs
     alice = Peer(tmp_path / "alice")
     try:
         alice.start("--set", "api.tls=127.0.0.1:0")
         alice.client.create_repo("notes")
-        with (
-            browser(tmp_path / "laptop") as laptop,
-            chromium(tmp_path / "phone", _trust(alice)) as phone,
-        ):
-            laptop.show(*WIDE, "light")
+        with chromium(tmp_path / "phone", _trust(alice)) as phone:
             enter(laptop, alice)
             by_command(laptop, "phones")
             laptop.until("document.getElementById('pair')")
@@ -106,10 +102,8 @@ def test_a_phone_is_paired_writes_and_is_revoked(tmp_path: Path) -> None:
             phone.until("document.getElementById('login-error').textContent.includes('code was used')")
             said = [text for text in phone.complaints() if "status of 401" not in text]
             assert laptop.complaints() == said == []
-        with chromium(tmp_path / "stranger") as stranger:
-            stranger.call("Page.navigate", url=link.partition("#")[0])
-            stranger.until("document.readyState === 'complete'")
-            assert "Ravel" not in stranger.text(), "a certificate that nobody compared is refused"
+        stranger.open(link.partition("#")[0])
+        assert "Ravel" not in stranger.text(), "a certificate that nobody compared is refused"
         assert "Ann's phone" not in run_ravel(alice, "browser", "list").stdout
     finally:
         alice.close()

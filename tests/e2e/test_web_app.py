@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ravel.home import read_run_file
-from tests.e2e.browser import CHROMIUM, Browser, browser
+from tests.e2e.browser import CHROMIUM, Browser
 from tests.e2e.cluster import Peer, join, peers, run_ravel, until, until_equal
 
 ROOT = Path(__file__).parents[2]
@@ -57,11 +57,10 @@ def _ask(page: Browser, form: str, name: str, value: str) -> None:
 
 
 @pytest.mark.extended
-def test_a_poll_is_kept_by_pages_of_one_origin_alone(tmp_path: Path) -> None:
+def test_a_poll_is_kept_by_pages_of_one_origin_alone(tmp_path: Path, page: Browser) -> None:
     with (
         peers(tmp_path, "alice") as (alice,),
         _serving(ROOT) as port,
-        browser(tmp_path / "profile") as page,
     ):
         alice.client.create_repo("friends")
         origin = f"http://localhost:{port}"
@@ -98,11 +97,10 @@ def test_a_poll_is_kept_by_pages_of_one_origin_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.extended
-def test_a_board_is_kept_by_a_page_and_a_program_at_once(tmp_path: Path) -> None:
+def test_a_board_is_kept_by_a_page_and_a_program_at_once(tmp_path: Path, page: Browser) -> None:
     with (
         peers(tmp_path, "alice") as (alice,),
         _serving(ROOT) as port,
-        browser(tmp_path / "profile") as page,
     ):
         alice.client.create_repo("friends")
         origin = f"http://localhost:{port}"
@@ -132,11 +130,12 @@ def test_a_board_is_kept_by_a_page_and_a_program_at_once(tmp_path: Path) -> None
 
 
 @pytest.mark.extended
-def test_a_board_is_kept_by_a_page_and_a_program_on_nodes_that_are_apart(tmp_path: Path) -> None:
+def test_a_board_is_kept_by_a_page_and_a_program_on_nodes_that_are_apart(
+    tmp_path: Path, page: Browser
+) -> None:
     with (
         peers(tmp_path, "alice", "bob") as (alice, bob),
         _serving(ROOT) as port,
-        browser(tmp_path / "profile") as page,
     ):
         _, branch = join(alice, bob)
         until(lambda: bob.client.list_repos()["repos"][0]["permission"] == "write", "bob may write")

@@ -1,13 +1,12 @@
 """The web page in a real browser: how it is opened, what it shows and follows, and what it must never do."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from node.runtime.errors import ERROR_KINDS
-from tests.e2e.browser import CHROMIUM, Browser, browser
+from tests.e2e.browser import CHROMIUM, Browser
 from tests.e2e.cluster import Peer, join, peers, run_ravel, until, until_equal
 from tests.e2e.damage import harm
 from tests.e2e.page_steps import ROWS, open_person, posts, says
@@ -18,12 +17,6 @@ pytestmark = [
 ]
 NAMES = "[...document.querySelectorAll('ul.repos > li summary bdi')].map((one) => one.textContent)"
 HOSTILE = "<img src=x onerror=document.title='taken'> <b>bold</b> \u202e‮"
-
-
-@pytest.fixture
-def page(tmp_path: Path) -> Iterator[Browser]:
-    with browser(tmp_path / "profile") as opened:
-        yield opened
 
 
 def _enter(page: Browser, peer: Peer) -> None:
