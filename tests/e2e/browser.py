@@ -4,7 +4,7 @@ import json
 import shutil
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -36,6 +36,8 @@ class Browser(ABC):
 
     has_themes = True
     """True if it shows a page as dark as well as light when it is told to."""
+    shows_barriers = True
+    """True if barriers are looked for in it: one browser will do, since what is looked at is the document."""
     presses_buttons = True
     """True if Enter on a button presses it."""
     events: list[JsonObject]
@@ -117,11 +119,12 @@ class Browser(ABC):
         self.evaluate(f"{found}.focus(); {found}.select?.()")
         self.type(text)
 
-    def barriers(self) -> list[str]:
-        """What axe-core finds that keeps people out: rules with the elements that break them."""
+    def barriers(self, rules: Sequence[str] = ()) -> list[str]:
+        """What axe-core finds that keeps people out: rules, of these or all, with the elements that break them."""
         if not self.evaluate("Boolean(window.axe)"):
             self.evaluate(AXE.read_text(encoding="utf-8") + "\n;0")
-        found = self.evaluate("axe.run(document).then((done) => done.violations)")
+        asked = {"runOnly": {"type": "rule", "values": rules}} if rules else {}
+        found = self.evaluate(f"axe.run(document, {json.dumps(asked)}).then((done) => done.violations)")
         return [
             f"{one['id']}: {node['html']} ({node['failureSummary']})"
             for one in found

@@ -67,6 +67,7 @@ class Firefox(Browser):
     """One page of one Firefox."""
 
     has_themes = False
+    shows_barriers = False
     presses_buttons = False
 
     def __init__(self, line: Line, context: str) -> None:
