@@ -5,6 +5,7 @@ import signal
 import subprocess
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -26,6 +27,21 @@ def _resident(peer: Peer) -> int:
 
 def _packs(peer: Peer) -> list[Path]:
     return sorted((peer.home / "packs").glob("*"))
+
+
+def _begin_add(peer: Peer) -> tuple["subprocess.Popen[bytes]", IO[bytes]]:
+    """A command that adds a file of which a part has come, and where the rest would go."""
+    command = subprocess.Popen(
+        [*RAVEL, "--home", str(peer.home), "file", "add", "main", "-", "--name", "cut"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    assert command.stdin is not None
+    command.stdin.write(os.urandom(SIZE // 2))
+    command.stdin.flush()
+    until(lambda: bool(_packs(peer)), "a pack was begun")
+    return command, command.stdin
 
 
 @pytest.mark.extended
@@ -90,18 +106,9 @@ def test_a_get_that_was_cut_or_doubled_makes_no_wrong_file(tmp_path: Path) -> No
 def test_sigkill_during_an_add_leaves_nothing_after_the_next_start(tmp_path: Path) -> None:
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo("notes")
-        command = subprocess.Popen(
-            [*RAVEL, "--home", str(alice.home), "file", "add", "main", "-", "--name", "cut"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        assert command.stdin is not None
-        command.stdin.write(os.urandom(SIZE // 2))
-        command.stdin.flush()
-        until(lambda: bool(_packs(alice)), "a pack was begun")
+        command, sent = _begin_add(alice)
         alice.kill()
-        command.stdin.close()
+        sent.close()
         assert command.wait(patience(30)) == ERROR_KINDS["not_running"].exit_code
         assert _packs(alice)
         alice.start()
@@ -112,20 +119,11 @@ def test_sigkill_during_an_add_leaves_nothing_after_the_next_start(tmp_path: Pat
 def test_a_client_that_leaves_during_an_add_leaves_nothing(tmp_path: Path) -> None:
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo("notes")
-        command = subprocess.Popen(
-            [*RAVEL, "--home", str(alice.home), "file", "add", "main", "-", "--name", "cut"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        assert command.stdin is not None
-        command.stdin.write(os.urandom(SIZE // 2))
-        command.stdin.flush()
-        until(lambda: bool(_packs(alice)), "a pack was begun")
+        command, sent = _begin_add(alice)
         command.kill()
         command.wait(patience(10))
         with suppress(BrokenPipeError):
-            command.stdin.close()
+            sent.close()
         until(lambda: not _packs(alice), "the pack is gone")
         assert alice.client.list_files("main")["files"] == []
         assert "Traceback" not in (alice.home / "daemon.log").read_text()
