@@ -38,7 +38,7 @@ from tests.support.stores import share_compiled_statements, share_new_tables, us
 if TYPE_CHECKING:
     from tests.support.postgresql import PostgresqlServer
 
-pytest_plugins = ["tests.support.timing", "tests.support.all_ran"]
+pytest_plugins = ["tests.support.timing", "tests.support.all_ran", "tests.support.spreading"]
 
 _CLOCKS = {"autojump_clock", "mock_clock"}
 _ROWS_IN = ("sqlite", "postgresql")
