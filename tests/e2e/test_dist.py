@@ -38,6 +38,15 @@ def _build(source: Path, target: str, out: Path) -> Path:
     return built
 
 
+def _wheel_of_sdist(folder: Path) -> Path:
+    sdist = _build(ROOT, "sdist", folder / "sdist")
+    with tarfile.open(sdist) as archive:
+        archive.extraction_filter = lambda member, _: member  # Python 3.11.2 has no argument for it
+        archive.extractall(folder / "unpacked")  # noqa: S202  # made just now
+    (source,) = (folder / "unpacked").iterdir()
+    return _build(source, "wheel", folder / "again")
+
+
 def _install(place: Path, *wheels: Path) -> Path:
     """A fresh environment with these wheels in it; gives its `bin`."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True)
@@ -56,9 +65,24 @@ def _install(place: Path, *wheels: Path) -> Path:
 
 
 @pytest.mark.extended
-def test_a_node_runs_from_the_wheel(tmp_path: Path) -> None:
-    wheels = _build(ROOT, "wheel", tmp_path / "dist"), _build(CLIENT, "wheel", tmp_path / "client")
-    bin_folder = _install(tmp_path / "venv", *wheels)
+def test_a_node_runs_from_the_wheel_which_holds_data_and_configs_and_which_the_sdist_makes_again(
+    tmp_path: Path,
+) -> None:
+    wheel = _build(ROOT, "wheel", tmp_path / "dist")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    for folder in ("node", "protocol", "storage", "verifier", "analytics"):
+        wanted = {
+            str(path.relative_to(ROOT))
+            for path in (ROOT / folder).rglob("*")
+            if path.is_file() and "__pycache__" not in path.parts
+        }
+        assert wanted <= names, folder
+    data = f"ravel_node-{VERSION}.data/data/share/ravel"
+    assert {f"{data}/{path.name}" for path in (ROOT / "configs").iterdir()} <= names
+    again = _wheel_of_sdist(tmp_path)
+    assert set(zipfile.ZipFile(again).namelist()) == names
+
+    bin_folder = _install(tmp_path / "venv", again, _build(CLIENT, "wheel", tmp_path / "client"))
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("RAVEL", "PYTHON"))
     }
@@ -94,36 +118,14 @@ def test_a_node_runs_from_the_wheel(tmp_path: Path) -> None:
         try:
             assert manager.recv(1000).startswith(b"READY=1\n")
             assert VERSION in ravel("status", "--verbose")  # ready means that it answers
-            again = ravel("run", code=ERROR_KINDS["already_running"].exit_code)
-            assert f"process {daemon.pid} uses" in again
+            refused = ravel("run", code=ERROR_KINDS["already_running"].exit_code)
+            assert f"process {daemon.pid} uses" in refused
             daemon.send_signal(signal.SIGTERM)
             assert manager.recv(1000) == b"STOPPING=1"
             assert daemon.wait(patience(10)) == 0
         finally:
             daemon.kill()
             daemon.wait()
-
-
-@pytest.mark.extended
-def test_the_wheel_holds_data_and_configs_and_the_sdist_makes_the_same(tmp_path: Path) -> None:
-    wheel = _build(ROOT, "wheel", tmp_path / "wheel")
-    sdist = _build(ROOT, "sdist", tmp_path / "sdist")
-    with tarfile.open(sdist) as archive:
-        archive.extraction_filter = lambda member, _: member  # Python 3.11.2 has no argument for it
-        archive.extractall(tmp_path / "unpacked")  # noqa: S202  # made just now
-    (source,) = (tmp_path / "unpacked").iterdir()
-    again = _build(source, "wheel", tmp_path / "again")
-    names = set(zipfile.ZipFile(wheel).namelist())
-    assert set(zipfile.ZipFile(again).namelist()) == names
-    for folder in ("node", "protocol", "storage", "verifier", "analytics"):
-        wanted = {
-            str(path.relative_to(ROOT))
-            for path in (ROOT / folder).rglob("*")
-            if path.is_file() and "__pycache__" not in path.parts
-        }
-        assert wanted <= names, folder
-    data = f"ravel_node-{VERSION}.data/data/share/ravel"
-    assert {f"{data}/{path.name}" for path in (ROOT / "configs").iterdir()} <= names
 
 
 def test_the_version_is_the_projects() -> None:
