@@ -192,7 +192,7 @@ export class Ravel {
       body = left.lines;
       delete left.lines;
     } else if (endpoint.body === "json") {
-      return { path, body: JSON.stringify(left) };
+      return { path, body: JSON.stringify(left, onlyFinite) };
     }
     const unknown = Object.keys(left);
     if (unknown.length) throw new RavelError("bad_request", `${name} takes no \`${unknown[0]}\``);
@@ -434,6 +434,12 @@ async function* readEvents(body, guard) {
       if (fields.event) yield { name: fields.event, id: fields.id ?? "", data: JSON.parse(fields.data) };
     }
   }
+}
+
+/** JSON has no such number, and `JSON.stringify` would put null in its place. */
+function onlyFinite(_, value) {
+  if (typeof value !== "number" || Number.isFinite(value)) return value;
+  throw new RavelError("bad_request", `${value} is no JSON`, { advice: "send texts, finite numbers or null" });
 }
 
 function newKey() {

@@ -113,7 +113,11 @@ test("a JSON document is edited and followed", async () => {
   ]);
   await assert.rejects(board.put(["title", "x"], 1), { code: "bad_input", status: 400 });
   const isAdvised = ({ code, advice }) => code === "too_large" && advice.startsWith("add it as a file");
-  await assert.rejects(board.put("long", "x".repeat(2 ** 18)), isAdvised);
+  await assert.rejects(board.put("long", "x".repeat(2 ** 20)), isAdvised);
+  const long = "x".repeat(2 ** 20 - 2);
+  await board.put("long", long);
+  assert.equal((await board.read()).value.long, long);
+  await assert.rejects(board.put("votes", Number.NaN), { code: "bad_request" });
   const circle = {};
   circle.self = circle;
   await assert.rejects(board.put("circle", circle), TypeError);
