@@ -6,12 +6,14 @@ user gave before the command. Those for another person's node stay as they are.
 
 import re
 import shlex
+from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Final
 
 from node.cli.command_table import COMMANDS
-from ravel.home import command_for
+from ravel.errors import RavelError
+from ravel.home import command_for, find_home
 
 _KEY_COMMANDS: Final = frozenset({"fsck", "gc", "init", "key", "run", "up"})
 """Commands that open the folder's keys, and so take a passphrase."""
@@ -40,10 +42,11 @@ def note_options(home: Path | None, passphrase_file: str | None) -> None:
 def as_called(text: str) -> str:
     """Return a text in which commands for this node have the options that were given before the command."""
     ravel, secret = _options.get()
+    # Some errors name the folder already, also one that is meant where none is named.
+    with suppress(RavelError):
+        text = text.replace(f"{command_for(find_home()) if ravel == 'ravel' else ravel} ", "ravel ")
     if not secret and ravel == "ravel":
         return text
-    if ravel != "ravel":  # some errors name the folder already
-        text = text.replace(f"{ravel} ", "ravel ")
 
     def call(found: re.Match[str]) -> str:
         before, behind = text[: found.start()], text[found.end() :]

@@ -13,10 +13,24 @@ _PACKAGE: Final = "ravel-node"
 _CHECKOUT: Final = Path(__file__).parents[2]
 
 
+class _Commit(msgspec.Struct):
+    """Commit of a repository that a package was installed from."""
+
+    vcs: str
+    commit_id: str
+
+
 class _Source(msgspec.Struct):
     """Source of a package that is from no index, as pip and uv note it (direct_url.json)."""
 
     url: str
+    vcs_info: _Commit | None = None
+
+    @property
+    def text(self) -> str:
+        """Return it as requirements name it."""
+        commit = self.vcs_info
+        return self.url if commit is None else f"{commit.vcs}+{self.url}@{commit.commit_id}"
 
 
 def install_command(extra: str, prefix: Path | None = None, checkout: Path = _CHECKOUT) -> str:
@@ -30,6 +44,7 @@ def install_command(extra: str, prefix: Path | None = None, checkout: Path = _CH
     source, found, for_pipx = _source(), "", ""
     if source:
         wanted += f" @ {source}"
+    if source.endswith(".whl"):
         # The client's wheel, which is on no index either then, lies beside the node's.
         links = f"--find-links {shlex.quote(unquote(urlsplit(source).path.rpartition('/')[0]))}"
         found, for_pipx = f"{links} ", f"--pip-args={shlex.quote(links)} "
@@ -41,9 +56,9 @@ def install_command(extra: str, prefix: Path | None = None, checkout: Path = _CH
 
 
 def _source() -> str:
-    """Return the URL of the file or folder that this was installed from; empty for a package of an index."""
+    """Return the URL of what this was installed from; empty for a package of an index."""
     try:
         noted = distribution(_PACKAGE).read_text("direct_url.json")
-        return msgspec.json.decode(noted, type=_Source).url if noted else ""
+        return msgspec.json.decode(noted, type=_Source).text if noted else ""
     except (PackageNotFoundError, OSError, msgspec.DecodeError):
         return ""

@@ -51,6 +51,14 @@ def test_a_command_for_this_node_names_its_folder_and_one_for_another_does_not(t
     assert as_called(text) == said
 
 
+def test_a_folder_that_is_meant_without_its_name_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    note_options(None, None)
+    monkeypatch.setenv("RAVEL_HOME", str(HOME))
+    assert as_called(f"a new node here: {CALLED} up") == "a new node here: ravel up"
+    monkeypatch.setenv("RAVEL_HOME", "/tmp/other")
+    assert as_called(f"a new node here: {CALLED} up") == f"a new node here: {CALLED} up"
+
+
 def test_a_text_that_was_filled_in_before_stays_as_it_is() -> None:
     note_options(HOME, "/tmp/pass word")  # noqa: S108  # it is only named
     for text in ("`ravel up` waits again", "ravel --passphrase-file FILE up --service", "ravel peer list"):

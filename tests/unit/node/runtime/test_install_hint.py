@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -26,6 +27,26 @@ def test_each_installer_gets_its_own_command_and_the_file_that_was_installed(
     assert said == f"{command} {links} 'ravel-node[s3] @ file:///tmp/a%20b/ravel_node.whl'"
     monkeypatch.setattr(install_hint, "_source", lambda: "")
     assert install_command("s3", tmp_path, tmp_path) == f"{command} 'ravel-node[s3]'"
+
+
+@pytest.mark.parametrize(
+    "noted, source",
+    [
+        (
+            '{"url":"https://a.example/ravel","vcs_info":{"vcs":"git","commit_id":"0a"}}',
+            "git+https://a.example/ravel@0a",
+        ),
+        ('{"url":"file:///tmp/ravel","dir_info":{}}', "file:///tmp/ravel"),
+    ],
+)
+def test_a_repository_and_a_folder_need_no_other_place_for_the_client(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noted: str, source: str
+) -> None:
+    (tmp_path / "uv-receipt.toml").touch()
+    installed = SimpleNamespace(read_text=lambda _: noted)
+    monkeypatch.setattr(install_hint, "distribution", lambda _: installed)
+    said = install_command("s3", tmp_path, tmp_path)
+    assert said == f"uv tool install --force 'ravel-node[s3] @ {source}'"
 
 
 def test_a_checkout_is_installed_from_itself() -> None:
