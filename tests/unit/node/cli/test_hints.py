@@ -55,7 +55,7 @@ def test_a_folder_that_is_meant_without_its_name_is_not_named(monkeypatch: pytes
     note_options(None, None)
     monkeypatch.setenv("RAVEL_HOME", str(HOME))
     assert as_called(f"a new node here: {CALLED} up") == "a new node here: ravel up"
-    monkeypatch.setenv("RAVEL_HOME", "/tmp/other")
+    monkeypatch.setenv("RAVEL_HOME", "/srv/other")
     assert as_called(f"a new node here: {CALLED} up") == f"a new node here: {CALLED} up"
 
 
