@@ -161,7 +161,7 @@ def test_somebody_asks_to_be_let_in_and_is(tmp_path: Path, page: Browser, bobs: 
         codes = [one.evaluate("document.querySelector('.code').textContent") for one in (page, bobs)]
         assert codes[0] == codes[1]
         assert len(codes[0].split()) == 6
-        page.until(says("1 request to be let in", "document.getElementById('repos')"))
+        page.until(says("1 person asks to be let in", "document.getElementById('repos')"))
         picture(page, "request")
         picture(bobs, "asked")
         page.click("#requests .main")
@@ -244,6 +244,14 @@ def test_files_are_attached_shown_and_saved(tmp_path: Path, page: Browser) -> No
         assert page.complaints() == []
 
 
+def _choose_age(page: Browser, days: int) -> None:
+    field = "document.getElementById('kept-age')"
+    page.until(field)
+    page.evaluate(
+        f"{field}.value = '{days}'; {field}.dispatchEvent(new Event('change', {{ bubbles: true }}))"
+    )
+
+
 @CHROMIUM_ALONE
 def test_branches_are_forked_merged_archived_and_tagged(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice") as (alice,):
@@ -274,17 +282,35 @@ def test_branches_are_forked_merged_archived_and_tagged(tmp_path: Path, page: Br
         page.evaluate("document.getElementById('import').parentElement.open = true")
         page.choose_files("#import [name=file]", packed)
         page.click("#import > button")
-        page.until(says("2 commits imported", "document.querySelector('.notices')"))
+        page.until(says("2 posts imported", "document.querySelector('.notices')"))
         page.until(f"[...{ROWS}].some((row) => row.textContent.includes('told long ago 2'))")
         assert alice.client.list_imported("main", source="old.jsonl")["items"] == ["1", "2"]
         packed.with_suffix("").write_text("{}\n")
         page.choose_files("#import [name=file]", packed.with_suffix(""))
         page.click("#import > button")
-        page.until(says("Line 1 of old.jsonl is no commit", "document.getElementById('problem')"))
+        page.until(says("Line 1 of old.jsonl is no post", "document.getElementById('problem')"))
         picture(page, "import")
         assert page.evaluate(says("Line 1", "document.getElementById('problem')")), (
             "it stays until it is seen"
         )
+        _choose_age(page, 90)
+        page.until(says("Posts of the last 90 days are kept here", "document.querySelector('.notices')"))
+        assert alice.client.show_keeping("notes")["last_days"] == 90
+        page.click(".notices p:last-child button")
+        page.until("document.getElementById('kept-age').value === ''")
+        page.evaluate(  # in a store of today nothing is old
+            "import('/web/state/session.js').then(({ api }) => {"
+            "  const [show, old] = [api.showKeeping.bind(api), { older_here: 3, keepers: 0 }];"
+            "  const value = async (of) => ({ ...(await show(of)), ...(of.last_days && old) });"
+            "  Object.defineProperty(api, 'showKeeping', { value });"
+            "})"
+        )
+        _choose_age(page, 30)
+        page.until(says("3 older posts of others are here", "document.querySelector('dialog[open]')"))
+        picture(page, "give-up")
+        page.press("Escape", 27)
+        page.until("document.getElementById('kept-age').value === ''")
+        assert alice.client.show_keeping("notes")["last_days"] is None, "one is asked first"
         page.click("#branches li:nth-child(2) button:last-of-type")
         page.until("document.querySelectorAll('[data-branch]').length === 1")
         page.click(".notices p:last-child button")
@@ -516,6 +542,12 @@ def test_every_panel_opens_without_barriers(tmp_path: Path, page: Browser) -> No
         for panel in names:
             open_panel(page, panel)
             picture(page, f"panel-{panel}")
+        page.evaluate("document.activeElement.blur()")
+        page.press("?", 191, "?")
+        page.until("document.getElementById('keys')")
+        picture(page, "keys")
+        page.press("Escape", 27)
+        page.until("!document.getElementById('keys')")
         open_panel(page, "inbox")
         submit(page, "#comment", said="a remark")
         page.until(says("a remark", "document.getElementById('comments')"))

@@ -4,6 +4,9 @@ import { many } from "./de_node.js";
 
 const DAY = new Intl.DateTimeFormat("de-DE", { weekday: "long", day: "numeric", month: "long" });
 const DAY_OF_YEAR = new Intl.DateTimeFormat("de-DE", { weekday: "long", day: "numeric", month: "long", year: "numeric" });
+const WEEKDAY = new Intl.DateTimeFormat("de-DE", { weekday: "short" });
+const DATE = new Intl.DateTimeFormat("de-DE", { day: "numeric", month: "short" });
+const DATE_OF_YEAR = new Intl.DateTimeFormat("de-DE", { day: "numeric", month: "short", year: "numeric" });
 
 export const ofPosts = {
   jumpTo: "Springen zu",
@@ -33,7 +36,7 @@ export const ofPosts = {
     "text-snapshot": "Ein Stand des Textes",
     json: "Ein Dokument einer App wurde geändert",
     "json-squeeze": "Ein Stand eines Dokuments einer App",
-    fork: "Die Abzweigung begann",
+    fork: "Der Zweig begann",
     merge: "Eine Zusammenführung",
     carried: "Durch eine Zusammenführung übernommen",
     imported: "Ein importierter Commit",
@@ -65,6 +68,7 @@ export const ofPosts = {
   continues: (name) => `hat diesen Zweig aus ${name} begonnen`,
   changedBy: (said, who) => `${who} ${said}`,
   fromTo: (first, last) => (first === last ? first : `${first} – ${last}`),
+  dayShort: (date, isNear, isThisYear) => (isNear ? WEEKDAY : isThisYear ? DATE : DATE_OF_YEAR).format(date),
   dayNamed: (date, isToday, isRecent) => `${isToday ? "Heute, " : ""}${(isRecent ? DAY : DAY_OF_YEAR).format(date)}`,
   memberChanges: {
     joined: (who) => `${who} ist beigetreten`,

@@ -4,6 +4,9 @@ import { many } from "./en_node.js";
 
 const DAY = new Intl.DateTimeFormat("en-GB", { weekday: "long", day: "numeric", month: "long" });
 const DAY_OF_YEAR = new Intl.DateTimeFormat("en-GB", { weekday: "long", day: "numeric", month: "long", year: "numeric" });
+const WEEKDAY = new Intl.DateTimeFormat("en-GB", { weekday: "short" });
+const DATE = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+const DATE_OF_YEAR = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
 
 export const ofPosts = {
   jumpTo: "Jump to",
@@ -33,10 +36,10 @@ export const ofPosts = {
     "text-snapshot": "A snapshot of the text",
     json: "A document of an app was changed",
     "json-squeeze": "A snapshot of a document of an app",
-    fork: "The fork began",
+    fork: "The branch began",
     merge: "A merge",
     carried: "Carried over by a merge",
-    imported: "An imported commit",
+    imported: "An imported post",
     compaction: "The branch was compacted",
   },
   /** Behind the name of who did it. */
@@ -65,6 +68,7 @@ export const ofPosts = {
   continues: (name) => `began this branch from ${name}`,
   changedBy: (said, who) => `${who} ${said}`,
   fromTo: (first, last) => (first === last ? first : `${first} – ${last}`),
+  dayShort: (date, isNear, isThisYear) => (isNear ? WEEKDAY : isThisYear ? DATE : DATE_OF_YEAR).format(date),
   dayNamed: (date, isToday, isRecent) => `${isToday ? "Today, " : ""}${(isRecent ? DAY : DAY_OF_YEAR).format(date)}`,
   memberChanges: {
     joined: (who) => `${who} joined`,

@@ -1,14 +1,15 @@
 // Branches of a repo: create, fork, merge, rename, archive; and the tags that name commits.
 
 import { Action, Empty, Form, Loaded, ask, useLoaded } from "../parts/form.js";
-import { bytes, short } from "../parts/format.js";
+import { bytes, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { addressOf, go, may, refresh } from "../state/node.js";
-import { api, tell } from "../state/session.js";
+import { api, attempt, tell } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { Import } from "./import.js";
 
 const NAMES_SHOWN = 5; // of files, in one notice
+const AGES = [365, 90, 30, 7]; // days of which posts may be kept
 
 export function Branches({ repo, branch }) {
   const mayManage = may(repo, "manage");
@@ -16,10 +17,9 @@ export function Branches({ repo, branch }) {
   return html`
     <ul class="plain" id="branches">${repo.branches.map((one) => html`<li key=${one.branch}>
       <a href=${addressOf(one.branch)}><bdi>${one.name}</bdi></a>${" "}
-      <span class="facts">${text.commits(one.commits)} · ${text.heads(one.head_count)}${one.main ? ` · ${text.mainBranch}` : ""}${one.archived ? ` · ${text.archived}` : ""}${one.kept ? "" : ` · ${text.notKeptHere}`}</span>
-      ${mayManage && !one.main && !one.archived && html` <${Action} class="quiet" act=${() => pointMain(one, repo.branches.find(({ main }) => main))}>${text.makeMain}<//>`}
-      ${repo.whole && html` <${Action} class="quiet" act=${() => keep(repo, one, !one.kept)}>${one.kept ? text.letGo : text.keepHere}<//>`}
-      ${mayManage && html` <${Action} class="quiet" act=${() => archive(one, !one.archived)}>${one.archived ? text.takeBack : text.archive}<//>`}
+      <span class="facts">${[one.main && text.mainBranch, one.archived && text.archived, !one.kept && text.notKeptHere, one.latest_at && text.lastWritten(when(one.latest_at))].filter(Boolean).join(" · ")}</span>
+      ${mayManage && html`<div class="buttons">${!one.main && !one.archived && html`<${Action} act=${() => pointMain(one, repo.branches.find(({ main }) => main))}>${text.makeMain}<//>`}
+        <${Action} act=${() => archive(one, !one.archived)}>${one.archived ? text.takeBack : text.archive}<//></div>`}
     </li>`)}</ul>
     ${mayManage && html`<h3>${text.newBranch}</h3>
       <${Form} id="new-branch" class="form inline" button=${text.create} send=${async ({ name }) => {
@@ -35,6 +35,11 @@ export function Branches({ repo, branch }) {
     ${may(repo, "write") && branch && others.length > 0 && html`<h3>${text.mergeInto(branch.name)}</h3>
       <${Form} id="merge-branch" class="form inline" button=${text.merge} send=${({ source }) => merge(branch, source)}>
         <label>${text.from} <select name="source">${others.map((one) => html`<option value=${one.branch}>${one.name}</option>`)}</select></label><//>`}
+    ${repo.whole && html`<h3>${text.keptOnThis}</h3><${KeptAge} repo=${repo} />
+      ${others.length > 0 && html`<details class="fold" id="kept-branches"><summary>${text.keptBranches}</summary>
+        <p class="facts">${text.keptBranchesAbout}</p>
+        ${repo.branches.map((one) => html`<label class="check" key=${one.branch}><input type="checkbox" checked=${one.kept}
+          onChange=${({ target }) => attempt(() => keep(repo, one, target.checked))} /><bdi>${one.name}</bdi></label>`)}</details>`}`}
     <h3>${text.tags}</h3>
     <${Tags} repo=${repo} mayManage=${mayManage} />
     ${may(repo, "write") && branch && html`<details><summary>${text.importTitle}</summary><${Import} repo=${repo} branch=${branch} /></details>`}
@@ -72,6 +77,40 @@ async function keep(repo, branch, kept) {
   await api.setKeeping({ repo: repo.repo, branches: those.length < repo.branches.length ? those : null, last_days: days, files });
   await refresh();
   tell(kept ? text.keptNow(branch.name) : text.letGoNow(branch.name));
+}
+
+/** Of which age posts are kept here. Before older ones of others are given up, one is told how many, and asked. */
+function KeptAge({ repo }) {
+  const loaded = useLoaded(() => api.showKeeping({ repo: repo.repo }), [repo.repo], true);
+  const keepFor = async (days) => {
+    const { branches, last_days: before } = await api.showKeeping({ repo: repo.repo });
+    await api.setKeeping({ repo: repo.repo, branches, last_days: days });
+    await loaded.again();
+    await refresh();
+    tell(text.keptAgeNow(days), () => keepFor(before));
+  };
+  return html`<${Loaded} of=${loaded} lines=${1}>${({ last_days: days }) => {
+    const change = async ({ target: field }) => {
+      const wanted = Number(field.value) || null;
+      const went = await attempt(async () => {
+        if (!(await mayGiveUp(repo, wanted))) field.value = days ?? "";
+        else await keepFor(wanted);
+      });
+      if (!went) field.value = days ?? "";
+    };
+    const ages = [null, ...new Set([...AGES, days ?? AGES[0]])];
+    return html`<div class="field"><label for="kept-age">${text.keptPosts}</label>
+      <select id="kept-age" aria-describedby="kept-age-about" onChange=${change}>${ages.map((one) => html`
+        <option value=${one ?? ""} selected=${one === days}>${text.keptAge(one)}</option>`)}</select>
+      <p class="facts" id="kept-age-about">${text.keptPostsAbout}</p></div>`;
+  }}<//>`;
+}
+
+/** Whether contents of older posts of others may leave this computer, where there are any. */
+async function mayGiveUp(repo, days) {
+  if (days === null) return true;
+  const { older_here: count, keepers } = await api.showKeeping({ repo: repo.repo, last_days: days });
+  return !count || ask(text.giveUpQuestion(repo.name, days, count, keepers), text.giveUp);
 }
 
 /** A fork, of the whole branch or of what was known at a commit. */
@@ -116,7 +155,7 @@ function Tags({ repo, mayManage }) {
   return html`<${Loaded} of=${loaded} lines=${1}>${({ tags }) =>
     tags.length
       ? html`<ul class="plain">${tags.map((one) => html`<li>
-          <a href=${addressOf(one.branch, "commit", one.commit)}><bdi>${one.name}</bdi></a> <span class="id">${short(one.commit)}</span>
+          <a href=${addressOf(one.branch, "commit", one.commit)}><bdi>${one.name}</bdi></a>
           ${mayManage && html` <${Action} class="quiet" act=${async () => {
             await api.removeTag({ repo: repo.repo, name: one.name });
             await loaded.again();

@@ -1,5 +1,6 @@
 // Documents of a branch: a set and a dict, unnamed or with a name, as tables that one edits.
 
+import { Icon } from "../parts/face.js";
 import { Action, Empty, Form, Loaded, useLoaded } from "../parts/form.js";
 import { html } from "../parts/html.js";
 import { may } from "../state/node.js";
@@ -35,10 +36,10 @@ export function SetOfItems({ repo, branch, argument: name }) {
       <label>${text.item} <input name="item" required maxlength="1024" autocomplete="off" /></label><//>`}
     ${!items.length && html`<${Empty}><p>${text.emptySet}</p><//>`}
     <ul class="plain" id="items">${items.map(({ item }) => html`<li key=${item} class="line"><bdi>${item}</bdi>
-      ${mayWrite && html`<${Action} class="quiet" label=${text.removeOf(item)} act=${async () => {
+      ${mayWrite && html`<${Action} class="quiet icon" label=${text.removeOf(item)} act=${async () => {
         await edit({ remove: [item] }, again);
         tell(text.removed(item), () => edit({ add: [item] }, again));
-      }}>✕<//>`}</li>`)}</ul>`}<//>`;
+      }}><${Icon} name="close" size="s" /><//>`}</li>`)}</ul>`}<//>`;
 }
 
 export function Dict({ repo, branch, argument: name }) {
@@ -61,10 +62,10 @@ export function Dict({ repo, branch, argument: name }) {
           await edit({ put: { [entry.key]: value } }, again);
           tell(text.saved, () => edit({ put: { [entry.key]: entry.value } }, again));
         }} /></td>
-        <td>${mayWrite && html`<${Action} class="quiet" label=${text.removeOf(entry.key)} act=${async () => {
+        <td>${mayWrite && html`<${Action} class="quiet icon" label=${text.removeOf(entry.key)} act=${async () => {
           await edit({ erase: [entry.key] }, again);
           tell(text.removed(entry.key), () => edit({ put: { [entry.key]: entry.value } }, again));
-        }}>✕<//>`}</td></tr>`)}</tbody></table>`}`}<//>`;
+        }}><${Icon} name="close" size="s" /><//>`}</td></tr>`)}</tbody></table>`}`}<//>`;
 }
 
 /** A value that is saved when one leaves it or presses Enter, with others' values of the same time. */

@@ -3,14 +3,16 @@
 import { Icon } from "../parts/face.js";
 import { fold } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { addressOf, chosenBranch, chosenRepo, current, go, hasPanel, members, repos } from "../state/node.js";
+import { addressOf, chosenBranch, chosenRepo, current, go, hasPanel, may, members, repos } from "../state/node.js";
 import { actions, api, attempt, dismiss, notices, session } from "../state/session.js";
 import { showInTimeline } from "../state/timeline.js";
 import { text } from "../strings/text.js";
 import { useEffect, useMemo, useRef, useState } from "../vendor/preact-hooks.js";
 import { signal } from "../vendor/signals.js";
 import { leave } from "./browsers.js";
+import { openKeys } from "./keys.js";
 import { PANELS } from "./panels.js";
+import { marked } from "./search.js";
 
 const SHOWN_MAX = 50;
 const HITS = 8; // posts and files behind the commands
@@ -59,7 +61,7 @@ function Open() {
       onInput=${(event) => { setAsked(event.target.value); setAt(0); }} onKeyDown=${key} /><kbd>${text.escape}</kbd></div>
     <ul id="found" class="hits" role="listbox" aria-label=${text.commands}>
       ${found.map((command, index) => html`<li id=${`command-${index}`} role="option" aria-selected=${index === chosen}
-        onClick=${() => run(command)}><${Icon} name=${command.icon ?? "arrow"} /><bdi class="grow cut">${command.name}</bdi>${command.where && html`<span class="facts cut">${command.where}</span>`}</li>`)}
+        onClick=${() => run(command)}><${Icon} name=${command.icon ?? "arrow"} /><bdi class="grow cut">${marked(command.name, asked)}</bdi>${command.where && html`<span class="facts cut">${command.where}</span>`}</li>`)}
     </ul>
   </dialog>`;
 }
@@ -99,9 +101,11 @@ function commands() {
   const last = notices.value.findLast((one) => one.undo);
   if (last) list.push({ name: text.undoThis(last.said), run: () => { dismiss(last.key); attempt(last.undo); } });
   const here = chosenBranch.value || chosenRepo.value;
-  for (const [name, { needs, action = "read" }] of Object.entries(PANELS)) {
+  const { repo } = current.value;
+  if (may(repo, "admin")) list.push({ name: text.inviteTo(repo.name), icon: "invite", run: to(addressOf(here, "members")) });
+  for (const [name, { needs, action = "read", icon }] of Object.entries(PANELS)) {
     if (["commit", "person"].includes(needs) || (needs && !here) || !actions.value.includes(action) || !hasPanel(name)) continue;
-    list.push({ name: text.panels[name], also: text.alsoCalledOf[name], run: to(addressOf(here, name)) });
+    list.push({ name: text.panels[name], also: text.alsoCalledOf[name], icon, run: to(addressOf(here, name)) });
   }
   for (const one of members.value ?? []) {
     if (one.name && one.person === one.user) list.push({ name: one.name, where: current.value.repo?.name, icon: "person", run: to(addressOf(here, "person", one.user)) });
@@ -111,6 +115,7 @@ function commands() {
       list.push({ name: text.goBranch(repo.name, branch.name), icon: "thread", run: () => show(branch.branch) });
     }
   }
+  list.push({ name: text.keyboard, also: text.alsoCalledOf.keys, icon: "info", run: openKeys });
   list.push({ name: text.lock, also: text.alsoCalledOf.lock, icon: "out", run: leave });
   return list;
 }

@@ -15,7 +15,7 @@ export function Peers() {
     ${!isLive.value && html`<p class="alarm">${text.peersUnknown}</p>`}
     ${!peers.value && html`<${Skeleton} />`}
     ${peers.value?.length === 0 && html`<${Empty}><p>${text.noPeers}</p><//>`}
-    <ul id="peers" class="plain">${(peers.value ?? []).map((peer) => html`<${Peer} key=${`${peer.peer} ${peer.direction} ${peer.path}`} peer=${peer} again=${again} />`)}</ul>
+    <ul id="peers" class="plain">${(peers.value ?? []).filter(isTold).map((peer) => html`<${Peer} key=${`${peer.peer} ${peer.direction} ${peer.path}`} peer=${peer} again=${again} />`)}</ul>
     <h3>${text.addPeer}</h3>
     <${Form} id="add-peer" button=${text.add} send=${async ({ address, peer, relay }) => {
       await api.addPeer({ address: address.trim(), peer: peer.trim(), relay: relay ? true : null });
@@ -32,6 +32,11 @@ export function Peers() {
         <${Action} class="quiet" act=${() => api.unbanPeer({ peer }).then(again)}>${text.unban}<//></li>`)}</ul>`}`}<//>`;
 }
 
+/** Whether a connection is to be told of: a second one to the same computer that is not there is not. */
+function isTold(one) {
+  return one.state === "connected" || !peers.value.some((other) => other.peer === one.peer && other.state === "connected");
+}
+
 function Peer({ peer, again }) {
   const isConnected = peer.state === "connected";
   const shared = peer.topics.filter((topic) => topic.state !== "not joined"); // others are not the peer's to have
@@ -39,13 +44,11 @@ function Peer({ peer, again }) {
   const behind = peer.topics.reduce((total, topic) => total + topic.behind, 0);
   const called = text.calledPeer(peer);
   const name = called || short(peer.peer);
-  const shown = isLive.value ? text.peerState(text.peerStates[peer.state] ?? peer.state, text.directions[peer.direction]) : text.unknown;
-  return html`<li title=${peer.peer}>
-    <bdi class=${called ? "person" : "id"}>${name}</bdi> <strong class=${isConnected && isLive.value ? "good" : "alarm"}>${shown}</strong>${peer.relay ? ` · ${text.relay}` : ""}
-    <p class="facts">${peer.through ? text.throughRelay(peer.through_name || peer.through) : peer.address}${peer.websocket && !peer.address.includes("://") ? ` · ${text.byWebSocket}` : ""}${peer.path === "punched" ? ` · ${text.punched}` : ""}</p>
-    ${isConnected && html`<p class="facts">${text.topics(inSync, shared.length, behind)}</p>
-      <p class="facts">${text.rates(peer.sent, peer.rates.sent, peer.received, peer.rates.received)}</p>
-      ${shared.filter((topic) => topic.state !== "in sync").map((topic) => html`<p class="facts"><bdi>${topic.name}</bdi>: ${text.transfer(topic)} <${Transfer} of=${topic.progress} /></p>`)}`}
+  const shown = isLive.value ? (text.peerStates[peer.state] ?? peer.state) : text.unknown;
+  return html`<li>
+    <bdi class=${called ? "person" : "id"}>${name}</bdi> <span class=${`sync ${isConnected && isLive.value ? "" : "off"}`}>${shown}</span>${peer.relay ? html` <span class="facts">${text.relay}</span>` : ""}
+    ${peer.through && html`<p class="facts">${text.throughRelay(peer.through_name || peer.through)}</p>`}
+    ${isConnected && html`${shared.filter((topic) => topic.state !== "in sync").map((topic) => html`<p class="facts"><bdi>${topic.name}</bdi>: ${text.transfer(topic)} <${Transfer} of=${topic.progress} /></p>`)}`}
     ${peer.last_error && html`<p class="facts">${text.lastError(text.nodeSaid(peer.last_error))}</p>`}
     <details class="more"><summary>${text.change}</summary>
       ${isPerson.value && html`<${Form} button=${text.save_} keep send=${async ({ name: said }) => {
@@ -53,7 +56,12 @@ function Peer({ peer, again }) {
         await again();
       }}><label>${text.petname} <input name="name" maxlength="64" defaultValue=${peer.name} autocomplete="off" /></label><//>`}
       <div class="buttons"><${Action} question=${text.removePeerQuestion(name)} act=${() => remove(peer, name, again)}>${text.remove}<//>
-      <${Action} class="danger" question=${text.banQuestion(name)} act=${() => ban(peer.peer, name, again)}>${text.ban}<//></div>
+      <${Action} class="danger" question=${text.banQuestion(name)} act=${() => ban(peer.peer, name, again)}>${text.ban}<//></div></details>${" "}
+    <details class="more"><summary>${text.forExperts}</summary>
+      <p class="facts">${[text.directions[peer.direction], peer.address, peer.websocket && !peer.address.includes("://") && text.byWebSocket, peer.path === "punched" && text.punched].filter(Boolean).join(" · ")}</p>
+      ${isConnected && html`<p class="facts">${text.topics(inSync, shared.length, behind)}</p>
+        <p class="facts">${text.rates(peer.sent, peer.rates.sent, peer.received, peer.rates.received)}</p>`}
+      <p class="id">${peer.peer}</p>
     </details>
   </li>`;
 }

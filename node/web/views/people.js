@@ -25,14 +25,14 @@ export function People() {
         <label>${text.color} <select name="color"><option value="">${text.noColor}</option>
           ${Array.from({ length: COLORS }, (_, index) => html`<option value=${index} selected=${own.color === index}>${text.colorNumber(index + 1)}</option>`)}</select></label>
       <//>`}
-      <p class="facts">${text.id}: <span class="id">${own.user}</span></p>
-      ${own.repos.some((one) => one.state !== "stated") && html`<ul class="plain">${own.repos.filter((one) => one.state !== "stated").map((one) => html`<li class="facts"><bdi>${one.name}</bdi>: ${text.stated[one.state]}</li>`)}</ul>`}`}<//>
+      <details class="fold"><summary>${text.forExperts}</summary><dl class="pairs"><dt>${text.id}</dt><dd class="mono id">${own.user}</dd></dl></details>
+      ${own.repos.some((one) => one.state === "due") && html`<ul class="plain">${own.repos.filter((one) => one.state === "due").map((one) => html`<li class="facts"><bdi>${one.name}</bdi>: ${text.stated[one.state]}</li>`)}</ul>`}`}<//>
     <h3>${text.petnames}</h3>
     <p class="facts">${text.petnamesAbout}</p>
     <${Loaded} of=${petnames} lines=${2}>${({ petnames: users, peers }) => {
       const all = [...users.map((one) => ({ ...one, peer: false })), ...peers.map((one) => ({ ...one, peer: true }))];
       return all.length
-        ? html`<ul class="plain">${all.map((one) => html`<li><bdi class="person">${one.name}</bdi> <span class="id">${short(one.user)}</span>
+        ? html`<ul class="plain">${all.map((one) => html`<li><bdi class="person">${one.name}</bdi>
             ${isPerson.value && html`<${Action} class="quiet" act=${async () => {
               await api.setPetname({ user: one.user, name: null, peer: one.peer });
               await petnames.again();

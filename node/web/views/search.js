@@ -1,7 +1,8 @@
 // Search: posts, names of files and texts that have some words, and the way to each: in its timeline, or in its editor.
 
+import { Face, Icon } from "../parts/face.js";
 import { Empty, Loaded, useLoaded } from "../parts/form.js";
-import { when, whenExactly, whoOf } from "../parts/format.js";
+import { nameIn, short, when, whenExactly, whoOf } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { addressOf, beside, go } from "../state/node.js";
 import { api } from "../state/session.js";
@@ -41,25 +42,40 @@ function Found({ asked }) {
   return html`<${Loaded} of=${loaded}>${({ hits, names, next, index }) => html`
     ${index.state === "building" && html`<p class="alarm" role="status">${text.indexing(index.percent)}</p>`}
     ${names.length > 0 && html`<ul class="plain" id="found-names">${names.map((one) => html`<li><${Name} one=${one} /></li>`)}</ul>`}
-    ${!hits.length && !names.length && html`<${Empty}><p>${next ? text.nothingYet : text.nothingFound}</p><//>`}
-    <ul class="plain" id="hits" aria-label=${text.panels.search}>${hits.map((hit) => html`<li key=${hit.commit}><${Hit} hit=${hit} /></li>`)}</ul>
+    ${!hits.length && !names.length && html`<${Empty}><${Icon} name="search" size="l" /><p>${next ? text.nothingYet : text.nothingFound}</p><//>`}
+    <ul class="card hits-found" id="hits" aria-label=${text.panels.search}>${hits.map((hit) => html`<li key=${hit.commit}><${Hit} hit=${hit} asked=${asked} /></li>`)}</ul>
     ${(afters.length > 0 || next) && html`<p class="buttons">
       <button type="button" disabled=${!afters.length} onClick=${() => setAfters(afters.slice(0, -1))}>${text.previous}</button>
       <button type="button" disabled=${!next} onClick=${() => setAfters([...afters, next])}>${text.next}</button></p>`}`}<//>`;
 }
 
-function Hit({ hit }) {
+function Hit({ hit, asked }) {
   const [shown] = hit.texts ?? []; // of several texts of a branch the first
   const open = (event) => {
     event.preventDefault();
     go(hit.branch);
     showInTimeline(hit.branch, hit.commit);
   };
-  const found = shown
-    ? html`<a class="hit" href=${addressOf(hit.branch, "text", shown.root)}>${hit.text}</a>`
-    : html`<a class="hit" href=${addressOf(hit.branch, "commit", hit.commit)} onClick=${open}>${hit.text ?? hit.files.join(", ")}</a>`;
-  return html`<p class="by"><bdi class="who">${whoOf(hit, new Map())}</bdi> <span class="facts" title=${whenExactly(hit.time)}>${when(hit.time)} · <bdi>${hit.repo_name}</bdi> : <bdi>${hit.branch_name}</bdi>${shown && html` · ${text.inText(shown.title)}`}</span></p>
-    <p dir="auto">${found}</p>`;
+  const names = new Map();
+  const sign = shown ? "text" : hit.files?.length ? "file" : "";
+  return html`<a class="hit" href=${shown ? addressOf(hit.branch, "text", shown.root) : addressOf(hit.branch, "commit", hit.commit)} onClick=${shown ? undefined : open}>
+    ${sign ? html`<span class="kind"><${Icon} name=${sign} /></span>` : html`<${Face} id=${hit.origin?.author ?? hit.author} name=${nameIn(hit, names)} />`}
+    <span class="grow"><span class="by"><b><bdi>${whoOf(hit, names)}</bdi></b> <span class="facts" title=${whenExactly(hit.time)}>${when(hit.time)}</span></span>
+      <span class="facts"><bdi>${hit.repo_name}</bdi> / <bdi>${hit.branch_name}</bdi>${shown && html`, ${text.inText(shown.title)}`}</span>
+      <span class="said" dir="auto">${marked(hit.text === null ? hit.files.join(", ") : withNames(hit), asked)}</span></span></a>`;
+}
+
+/** What was found, with names of those whom it mentions. */
+function withNames({ text: said, mentions = [] }) {
+  return mentions.reduce((left, { user, name }) => left.replaceAll(`@${user}`, `@${name || short(user)}`), said);
+}
+
+/** A text in which the words that were asked for stand out. */
+export function marked(said, asked) {
+  const words = asked.match(/[\p{L}\p{N}\p{M}]+/gu);
+  if (!words) return said;
+  const begins = new RegExp(`(?<![\\p{L}\\p{N}\\p{M}])(${words.join("|")})`, "giu");
+  return said.split(begins).map((part, index) => (index % 2 ? html`<mark>${part}</mark>` : part));
 }
 
 function Name({ one }) {

@@ -8,6 +8,7 @@ import { actions, attempt, dismiss, notices } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { Details, closePanel, hasDetails } from "./details.js";
 import { waiting } from "./for_you.js";
+import { Keys, openKeys } from "./keys.js";
 import { List } from "./list.js";
 import { Middle } from "./middle.js";
 import { Palette, openPalette } from "./palette.js";
@@ -29,6 +30,7 @@ export function Shell() {
     <${Bar} />
     <${Notices} />
     <${Palette} />
+    <${Keys} />
     <${Viewer} />
     <${Question} />
   </div>`;
@@ -63,7 +65,9 @@ addEventListener("keydown", (event) => {
   if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
     event.preventDefault();
     openPalette();
-  } else if (event.key === "Escape" && route.value.panel && !document.querySelector("dialog[open]")) {
-    if (!["INPUT", "TEXTAREA", "SELECT"].includes(document.activeElement?.tagName)) closePanel();
+    return;
   }
+  if (document.querySelector("dialog[open]") || document.activeElement?.matches("input, textarea, select")) return;
+  if (event.key === "Escape" && route.value.panel) closePanel();
+  else if (event.key === "?" && !document.activeElement?.isContentEditable) openKeys();
 });
