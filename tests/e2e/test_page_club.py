@@ -191,15 +191,21 @@ def test_an_offer_is_read_before_it_is_merged(tmp_path: Path, page: Browser) -> 
         bob.client.state_me("Ben", color=8)
         repo, branch = join(alice, bob)
         alice.client.write_post(branch, "the plan")
+        alice.client.edit_set(branch, add=["peas"])
         until_equal(alice, bob, branch)
         fork = bob.client.fork_repo(repo, name="ideas")["branches"][0]["branch"]
         bob.client.write_post(fork, "beans along the wall")
+        bob.client.edit_set(fork, add=["pumpkin"], remove=["peas"])
         bob.client.make_offer(branch, source=fork, note="two ideas", pulls=True)
         enter(page, alice)
         page.evaluate(f"location.hash = '#/{branch}/inbox'")
         page.until(says("two ideas", "document.getElementById('offers')"), 60)
         page.click("#offers .look")
         page.until(says("beans along the wall", "document.querySelector('#offers .look-at')"), 60)
+        changed = (
+            "[...document.querySelectorAll('#offers .diff > div')].map((one) => one.lastChild.textContent)"
+        )
+        assert page.evaluate(changed) == ["removed: peas", "added: pumpkin"]
         picture(page, "offer-read")
         assert not page.evaluate("document.querySelector('#offers .merge')"), "first somebody accepts"
         page.click("#offers li > .grow > .buttons .main")

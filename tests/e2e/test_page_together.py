@@ -100,7 +100,6 @@ def test_a_file_comes_to_the_other_and_a_fork_is_offered_and_merged_by_keys_alon
     look = "document.querySelector('#offers .look-at')"
     page.until(look, 60)  # once its commits have come
     page.until(says("a better step two", look))
-    page.until(says("Written by Bob", look))
     assert not page.evaluate(says("Merge 1 post", "document.getElementById('offers')")), (
         "nobody has accepted it"
     )
@@ -221,7 +220,7 @@ def test_rights_are_given_back_and_signers_approve_of_an_exclusion(tmp_path: Pat
         page.click(f"#quorum [value='{alice.client.show_status()['user']}']")
         page.click("#quorum [name=removals]")
         page.click("#quorum > button")
-        page.until(says("1 of 1 signer"))
+        page.until(says("1 of 1 person"))
         for keeps, what, now, left in (
             ("read", "Lower Bob to read", "Lower to read now", ["owner", "read"]),
             ("", "Exclude Bob", "Exclude now", ["owner"]),

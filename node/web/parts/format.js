@@ -3,6 +3,7 @@
 import { text } from "../strings/text.js";
 
 const WHO_MAX = 40;
+const WEEKDAY_MS = 5 * 24 * 3600 * 1000; // for which a weekday alone names a day
 export const ID_SHOWN = 12; // characters that stand for an id
 
 export function bytes(size) {
@@ -25,10 +26,14 @@ export function dateOf(seconds) {
   return Number.isNaN(date.getTime()) ? null : date;
 }
 
+/** A moment as people say it: of today the time alone, of days around it with the weekday, else with the date. */
 export function when(seconds) {
   const date = dateOf(seconds);
   if (!date) return text.unknownTime;
-  return isoDay(date) === isoDay(new Date()) ? clock(seconds) : `${isoDay(date)} ${clock(seconds)}`;
+  const now = new Date();
+  if (isoDay(date) === isoDay(now)) return clock(seconds);
+  const isNear = Math.abs(date - now) < WEEKDAY_MS;
+  return `${text.dayShort(date, isNear, date.getFullYear() === now.getFullYear())} ${clock(seconds)}`;
 }
 
 /** The time of day alone. By hand: the browser's own formats take as long as all else of a row. */

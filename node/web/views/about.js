@@ -1,26 +1,33 @@
 // A branch and its repo: how they stand with others, links for readers, a fork of one's own, and the way out.
 
 import { Icon } from "../parts/face.js";
-import { Action, Form, LinkBox, ask, describeLink } from "../parts/form.js";
+import { Action, Form, LinkBox, ask, describeLink, useLoaded } from "../parts/form.js";
 import { html } from "../parts/html.js";
 import { addressOf, go, may, members, refresh } from "../state/node.js";
-import { api, tell } from "../state/session.js";
+import { actions, api, tell } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { useState } from "../vendor/preact-hooks.js";
 import { namesOf } from "./branches.js";
 import { Holders } from "./holders.js";
 import { Standing } from "./standing.js";
 
+const LISTED = ["in_sync", "held", "requests"]; // parts of a standing that stand below, or with the people
+const MARKS_SHOWN = 5; // the others stand with the branches
+
 export function About({ repo, branch }) {
   const isMember = may(repo, "read") && members.value?.length > 0;
+  const marks = useLoaded(async () => (repo.whole ? (await api.listTags({ repo: repo.repo })).tags : []), [repo.repo]).data ?? [];
+  const told = { ...repo.standing, parts: repo.standing.parts.filter(({ code }) => !actions.value.includes("node") || !LISTED.includes(code)) };
   const panel = (name) => addressOf(branch?.branch ?? repo.repo, name);
   const way = (name, icon, said) => html`<a class="line plain" href=${panel(name)}><${Icon} name=${icon} size="s" /><span class="grow">${said}</span></a>`;
   return html`
     <div class="part"><h3>${text.whoHasWhat}</h3>
-      <p class=${["former", "cut_off", "damaged"].includes(repo.standing.state) ? "error" : ""}><${Standing} of=${repo.standing} /></p>
+      ${told.parts.length > 0 && html`<p class=${["former", "cut_off", "damaged"].includes(repo.standing.state) ? "error" : ""}><${Standing} of=${told} /></p>`}
       ${repo.standing.own_forks > 0 && html`<p class="alarm">${text.ownForks(repo.standing.own_forks)}</p>`}
       <${Holders} repo=${repo} />
       <p class="facts">${text.knownFrom}</p></div>
+    ${marks.length > 0 && html`<div class="part"><h3>${text.tags}</h3><div class="rows">${marks.slice(0, MARKS_SHOWN).map((one) => html`<a class="line plain" key=${one.name} href=${addressOf(one.branch, "commit", one.commit)}>
+      <${Icon} name="tag" size="s" /><bdi class="grow cut">${one.name}</bdi></a>`)}</div></div>`}
     <div class="part"><h3>${text.canDo}</h3><div class="rows">
       ${may(repo, "admin") && way("members", "invite", text.inviteSomebody)}
       ${way("branches", "split", text.panels.branches)}

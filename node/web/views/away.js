@@ -1,8 +1,9 @@
 // What is shown while the node does not answer: instead of the page, or above it.
 
+import { Icon } from "../parts/face.js";
 import { html } from "../parts/html.js";
 import { isLive } from "../state/node.js";
-import { begin, lock } from "../state/session.js";
+import { begin, lock, problem } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { useEffect, useState } from "../vendor/preact-hooks.js";
 
@@ -30,7 +31,7 @@ export function Lost() {
     const plan = setTimeout(() => setSince(now), PATIENCE_MS);
     return () => clearTimeout(plan);
   }, [isLive.value]);
-  if (!since) return null;
+  if (!since || problem.value === text.errors.notRunning) return null; // it is said already
   const time = since.toLocaleTimeString("sv-SE", { hour: "2-digit", minute: "2-digit" });
-  return html`<p id="lost" class="strip" role="status">${text.lostSince(time)} <code>${text.awayCommand}</code></p>`;
+  return html`<div id="lost" class="strip bad" role="status"><${Icon} name="warn" /><p>${text.lostSince(time)} <code>${text.awayCommand}</code></p></div>`;
 }

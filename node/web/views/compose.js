@@ -156,7 +156,7 @@ export function Compose({ repo, branch }) {
         <button type="button" id="choose-files" class="quiet icon" aria-label=${text.attach} title=${text.attach} onClick=${() => chooser.current.click()}><${Icon} name="clip" /></button>
         <button type="button" class="quiet icon" aria-label=${text.mentionSomeone} title=${text.mentionSomeone} onClick=${mention}><${Icon} name="at" /></button>
         <span class="grow"></span>
-        <span class="facts" role="status">${doing || (isReady ? text.ctrlEnter : "")}</span>
+        <span class="facts" role="status">${doing || (isReady && html`<span class="wide">${text.ctrlEnter}</span>`)}</span>
         <button class=${isReady ? "main" : ""} aria-busy=${Boolean(doing)} title=${text.ctrlEnter}><${Icon} name="send" size="s" />${of?.mode === "edit" ? text.save_ : text.write}</button>
       </div>
     </div>

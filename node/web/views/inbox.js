@@ -12,6 +12,9 @@ import { useState } from "../vendor/preact-hooks.js";
 import { namesOf, tellMerge } from "./branches.js";
 
 const COMMENTS = 100;
+const ICONS = { text: "text", set: "list", dict: "sheet" };
+const SIGNS = { added: "+", removed: "−" };
+const CLASSES = { added: "in", removed: "out", skipped: "skip-line" };
 
 export function Inbox({ repo, branch }) {
   return repo.whole ? html`<${Whole} repo=${repo} branch=${branch} />` : html`<${Followed} repo=${repo} branch=${branch.branch} />`;
@@ -78,6 +81,10 @@ function colorOf(user) {
   return (members.value ?? []).find((one) => one.user === user)?.color ?? null;
 }
 
+function postsFirst(one, other) {
+  return (other.kind === "post") - (one.kind === "post");
+}
+
 /** What waits for an answer stands first, in the order in which it came. */
 function byTurn(one, other) {
   return (other.status === "open") - (one.status === "open");
@@ -97,7 +104,7 @@ function Offer({ offer, repo, again }) {
   };
   return html`<li class="for"><${Face} id=${offer.author} name=${offer.author_name} color=${colorOf(offer.author)} /><div class="grow">
     <p><bdi class="who">${offer.author_name || offer.author.slice(0, 12)}</bdi> ${text.offered[offer.kind] ?? offer.kind} <bdi>${branch?.name ?? ""}</bdi>${" "}
-      <span class="facts">${text.offerStates[offer.status]}</span></p>
+      <span class=${offer.status === "open" ? "tag new" : "tag"}>${text.offerStates[offer.status]}</span></p>
     ${offer.note && html`<p dir="auto">${offer.note}</p>`}
     ${!offer.readable && html`<p class="alarm">${text.offerUnknown}</p>`}
     ${isDue && offer.kind === "pull" && !offer.commits && (isFetched ? html`<p class="facts">${text.offerComes}</p>` : html`<p class="facts">${text.lookAbout}</p>`)}
@@ -117,20 +124,33 @@ function Look({ offer, repo, again, refuse }) {
     await again();
     tellMerge(done);
   };
-  return html`<${Loaded} of=${loaded} lines=${2}>${({ carried, kinds, authors, posts, left, files_left: files }) => {
+  const branch = repo.branches.find((one) => one.branch === offer.branch);
+  return html`<${Loaded} of=${loaded} lines=${2}>${({ carried, kinds, authors, posts, documents, left, files_left: files }) => {
     const count = kinds.find(({ kind }) => kind === "post")?.count ?? 0;
     return html`<div class="link-box look-at" data-offer=${offer.offer}>
-      <ul class="counts">${kinds.map(({ kind, count: number }) => html`<li><b>${number}</b><span class="facts">${text.offeredKinds[kind]?.[number === 1 ? 0 : 1] ?? text.kinds[kind] ?? kind}</span></li>`)}</ul>
-      ${authors.length > 0 && html`<p class="facts">${text.offeredBy(authors.map((one) => one.author_name || short(one.author)))}</p>`}
+      <ul class="counts">${[...kinds].sort(postsFirst).map(({ kind, count: number }) => html`<li><b>${number}</b><span class="facts">${text.offeredKinds[kind]?.[number === 1 ? 0 : 1] ?? text.kinds[kind] ?? kind}</span></li>`)}</ul>
+      ${authors.some(({ author }) => author !== offer.author) && html`<p class="facts">${text.offeredBy(authors.map((one) => one.author_name || short(one.author)))}</p>`}
       <ol class="posts-offered">${posts.map((one) => html`<li class="for"><${Face} id=${one.author} name=${one.author_name} color=${colorOf(one.author)} size="s" /><div class="grow">
         <p class="by"><b class="who"><bdi>${one.author_name || short(one.author)}</bdi></b> <span class="facts">${when(one.time)}</span></p>
         <div class="said" dir="auto"><${Markdown} source=${one.text} tab=${0} /></div></div></li>`)}</ol>
       ${count > posts.length && html`<p class="facts">${text.andMore(count - posts.length)}</p>`}
-      ${left > 0 && html`<p class="alarm">${text.mergedNothing(left)}</p>`}
-      ${files.length > 0 && html`<p class="alarm">${text.filesLeft(namesOf(files))}</p>`}
-      ${offer.status === "accepted" && html`<p class="buttons"><${Action} class="main merge" act=${merge}>${carried ? text.mergeThem(count, carried - count) : text.merge}<//>
+      ${documents.map((one) => html`<${Difference} key=${`${one.kind} ${one.name}`} of=${one} />`)}
+      ${left > 0 && html`<p class="note-box warn"><${Icon} name="info" />${text.cannotCome(left)}</p>`}
+      ${files.length > 0 && html`<p class="note-box warn"><${Icon} name="info" />${text.filesLeft(namesOf(files))}</p>`}
+      ${offer.status === "accepted" && html`<p class="facts">${text.mergeAbout(branch?.name ?? "")}</p>
+        <p class="buttons"><${Action} class="main merge" act=${merge}>${carried ? text.mergeThem(count, carried - count) : text.merge}<//>
         ${refuse && html`<${Action} act=${refuse}>${text.refuse}<//>`}</p>`}</div>`;
   }}<//>`;
+}
+
+/** What a list, a table or a text would gain and lose, line by line. */
+function Difference({ of: { kind, title, added, removed, lines } }) {
+  const known = lines.filter(({ change }) => change in SIGNS).length;
+  return html`<section class="sect"><header><h3><bdi>${title || (kind === "text" ? text.mainText : text.panels[kind])}</bdi></h3>
+      <span class="tag"><${Icon} name=${ICONS[kind]} size="s" />${text.gained(added, removed)}</span></header>
+    <div class="diff" dir="auto">${lines.map(({ change, text: said }) => html`<div class=${CLASSES[change]}>
+      <span aria-hidden="true">${SIGNS[change] ?? (change === "skipped" ? "…" : "")}</span><span>${change in SIGNS && html`<span class="unseen">${text.gainedOne[change]}: </span>`}${said}</span></div>`)}</div>
+    ${added + removed > known && html`<p class="facts">${text.andMore(added + removed - known)}</p>`}</section>`;
 }
 
 /** Between this branch and one of another repo: commits of this one for that, or of that one for this. */

@@ -42,7 +42,7 @@ function Dialog({ repo, end }) {
     <div class="body">
       <${Form} id="invite" button=${text.makeLink} keep send=${send}>
         <fieldset class="choice unfielded"><legend class="unseen">${text.inviteTo(repo.name)}</legend>${KINDS.map((one) => html`<label>
-          <input type="radio" name="kind" value=${one} checked=${one === kind} onChange=${() => { setKind(one); setMade(null); }} />
+          <input type="radio" name="kind" value=${one} checked=${one === kind} autofocus=${one === KINDS[0]} onChange=${() => { setKind(one); setMade(null); }} />
           <span><b>${text.inviteKinds[one][0]}</b><span class="facts">${text.inviteKinds[one][1]}</span></span></label>`)}</fieldset>
         <div class="form inline">
           ${kind === "join" && choose("permission", text.theyMay, INVITED.map((one) => [one, text.mayDo[one]]))}

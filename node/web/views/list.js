@@ -173,9 +173,9 @@ function Branch({ branch }) {
 
 /** How a repo is, where it is not well. */
 function Standing({ repo }) {
-  const { state, uncertain } = repo.standing;
+  const { state, uncertain, held_at: heldAt } = repo.standing;
   const said = uncertain ? text.uncertain : text.standingTag[repo.permission === "former" ? "former" : state];
-  if (!said) return null;
+  if (!said || (state === "not_shared" && heldAt !== null && !uncertain)) return null; // others have had it, and are away
   return html`<span class=${`tag standing ${state}${["former", "cut_off", "damaged"].includes(state) ? " warn" : ""}`}>${said}</span>`;
 }
 

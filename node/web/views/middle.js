@@ -136,6 +136,7 @@ function View({ name, branch }) {
 /** A page that is about no branch: of the node they stand beside each other. */
 function Page({ name }) {
   const isNode = NODE_PAGES.includes(name);
+  useEffect(() => document.querySelector(".set-nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [name]);
   const page = html`<div class="scroll" tabindex="0" role="region" aria-labelledby="panel-title"><div class="sheet narrow"><${Panel} key=${name} name=${name} heading="title-xl" /></div></div>`;
   if (!isNode) return html`<header class="top"><${Back} /><h1 class="unseen">${text.name}</h1></header><${Strips} />${page}`;
   return html`<header class="top"><${Back} /><div class="title"><h1>${text.thisNode}</h1></div></header><${Strips} />

@@ -71,7 +71,7 @@ function NewNote({ branch, again, end }) {
     <header><h2 id="note-title">${text.newNote}</h2><button type="button" class="quiet icon" aria-label=${text.closeDialog} onClick=${() => dialog.current.close()}><${Icon} name="close" /></button></header>
     <div class="body"><${Form} id="make-note" button=${text.create} send=${make}>
       <fieldset class="choice unfielded"><legend class="unseen">${text.newNote}</legend>${["set", "dict"].map((one) => html`<label>
-        <input type="radio" name="kind" value=${one} checked=${one === kind} onChange=${() => setKind(one)} /><span><b>${text.panels[one]}</b><span class="facts">${text.noteKinds[one]}</span></span></label>`)}</fieldset>
+        <input type="radio" name="kind" value=${one} checked=${one === kind} autofocus=${one === "set"} onChange=${() => setKind(one)} /><span><b>${text.panels[one]}</b><span class="facts">${text.noteKinds[one]}</span></span></label>`)}</fieldset>
       <label>${text.nameOfNote} <input name="title" type="text" required maxlength=${TITLE_LENGTH_MAX} pattern=".*\\S.*" autocomplete="off" /></label>
       <label>${kind === "set" ? text.firstItem : text.firstKey} <input name="first" type="text" required maxlength="1024" autocomplete="off" /></label>
       ${kind === "dict" && html`<label>${text.value} <input name="value" type="text" maxlength="262144" autocomplete="off" /></label>`}<//></div></dialog>`;

@@ -32,10 +32,12 @@ export class Post extends Component {
     const tab = isReached ? 0 : -1;
     const classes = [isVoid && "void", isNew && "new", isFresh && "fresh"].filter(Boolean).join(" ");
     const common = { tabindex: tab, "data-commit": props.place, "data-main": item.commit, "aria-label": text.writtenBy(who), onFocusIn: reach };
+    const changed = !isVoid && (item.edits ?? item.deletes); // the post itself shows what it says now
     const isSaid = isVoid || item.text || item.files?.length || item.edits || item.deletes || item.kind === "post";
-    const body = isSaid ? this.post(props, tab, isWhole, common) : html`<article class="event" ...${common}>
-      <${Icon} name=${SIGNS[documentOf(item.kind) || item.kind] ?? "info"} size="s" />
-      <p><b class="who"><bdi>${who}</bdi></b> <span class="said kind"><${What} item=${item} branch=${branch} tab=${tab} /></span> <${Time} item=${item} branch=${branch} tab=${tab} /></p></article>`;
+    const sign = item.edits ? "edit" : item.deletes ? "trash" : (SIGNS[documentOf(item.kind) || item.kind] ?? "info");
+    const body = isSaid && !changed ? this.post(props, tab, isWhole, common) : html`<article class="event" ...${common}>
+      <${Icon} name=${sign} size="s" />
+      <p><b class="who"><bdi>${who}</bdi></b> <span class="said kind">${changed ? html`<a href=${addressOf(branch, "commit", changed)} tabindex=${tab}>${item.edits ? text.editsPost : text.deletesPost}</a>` : html`<${What} item=${item} branch=${branch} tab=${tab} />`}</span> <${Time} item=${item} branch=${branch} tab=${tab} /></p></article>`;
     return html`<li class=${classes}><${Marks} day=${day} isSince=${isSince} came=${came} />${body}<${Came} changes=${last} /></li>`;
   }
 
@@ -78,10 +80,15 @@ export function Marks({ day, isSince, came }) {
     ${earlier.length < came.length && html`<${Came} changes=${came.slice(earlier.length)} />`}${isSince && html`<p class="day fresh since">${text.newSince}</p>`}`;
 }
 
+/** A person in a line; one who may only read states no name in the repo, and knows their own. */
+function called(user, name) {
+  return cut(name || (user === me.value?.user && me.value.name) || short(user));
+}
+
 /** Changes of members, a line each. */
 export function Came({ changes }) {
   return changes.map((one) => {
-    const [who, by] = [cut(one.user_name || short(one.user)), cut(one.author_name || short(one.author))];
+    const [who, by] = [called(one.user, one.user_name), called(one.author, one.author_name)];
     const said = text.memberChanges[one.kind]?.(who, by, text.permissions[one.permission] ?? "", cut(one.earlier_name ?? ""));
     return said && html`<div class="event came" key=${one.commit}><${Icon} name="person" size="s" /><p><bdi>${said}</bdi> <span class="when" title=${whenExactly(one.time)}>${when(one.time)}</span></p></div>`;
   });

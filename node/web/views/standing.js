@@ -2,7 +2,7 @@
 
 import { when } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { beside } from "../state/node.js";
+import { beside, isLive } from "../state/node.js";
 import { text } from "../strings/text.js";
 
 /** Parts that stay until a person does something, whoever is in sync. */
@@ -10,8 +10,9 @@ const TO_DO = ["own_forks", "join_refused", "ask_refused", "ask_closed", "ask_ex
 const SIGNS = { syncing: "going", waiting: "going", joining: "going", alone: "off", not_shared: "here" };
 
 /** The class of a standing's sign: style/base.css. */
-export function signOf({ state, parts }) {
+export function signOf({ state, parts, held_at: heldAt, unheld }) {
   if (["former", "cut_off", "damaged"].includes(state) || parts.some(({ code }) => TO_DO.includes(code))) return "wrong";
+  if (!isLive.value || (state === "not_shared" && heldAt !== null && !unheld)) return "off"; // others have it, and are away
   return SIGNS[state] ?? "";
 }
 

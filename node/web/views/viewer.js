@@ -2,7 +2,7 @@
 
 import { Icon } from "../parts/face.js";
 import { Action, saveAs } from "../parts/form.js";
-import { bytes } from "../parts/format.js";
+import { bytes, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { go } from "../state/node.js";
 import { api } from "../state/session.js";
@@ -110,7 +110,7 @@ function Open({ branch, files, at }) {
   };
   const turn = (step, icon, label) => html`<button type="button" class="icon" aria-label=${label} onClick=${() => to(at + step)}><${Icon} name=${icon} /></button>`;
   return html`<dialog ref=${dialog} class="viewer" id="viewer" aria-labelledby="viewer-name" onKeyDown=${key} onClose=${() => (opened.value = null)}>
-    <header><span class="grow"><h2 id="viewer-name" class="cut"><bdi>${one.name}</bdi></h2><span class="facts cut">${files.length > 1 ? text.fileOf(at + 1, files.length) : ""}${one.size ? ` ${bytes(one.size)}` : ""}</span></span>
+    <header><span class="grow"><h2 id="viewer-name" class="cut"><bdi>${one.name}</bdi></h2><span class="facts cut">${[files.length > 1 && text.fileOf(at + 1, files.length), one.size && bytes(one.size), one.time && when(one.time)].filter(Boolean).join(", ")}</span></span>
       <button type="button" onClick=${showPost}><${Icon} name="thread" size="s" />${text.showPost}</button>
       <${Action} id="save-viewed" label=${text.save(one.name)} act=${() => save(branch, one.file, one.name)}><${Icon} name="save" size="s" />${text.save_}<//>
       <button type="button" class="icon" aria-label=${text.closeViewer} onClick=${() => dialog.current.close()}><${Icon} name="close" /></button></header>
