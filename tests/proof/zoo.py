@@ -1,7 +1,7 @@
 """A zoo of concurrent histories, and its pictures.
 
 `python -m tests.proof.zoo FOLDER` draws each as SVG. `--json` instead of a folder prints those of grants and removals
-alone, a line each, for other systems: `tests/proof/zoo_matrix.py`.
+alone, a line each, for the programs that ask other systems: `tests/proof/zoo_*`.
 """
 
 import json
