@@ -62,8 +62,8 @@ export class JsonDocument {
     return new JsonDocument(this.#ravel, branch, name ? `schema/${name}` : "schema");
   }
 
-  put(path, value, { item } = {}) {
-    return this.write([{ edit: "put", path: partsOf(path), value, item }]);
+  async put(path, value, { item } = {}) {
+    return this.write([{ edit: "put", path: partsOf(path), value: given(value), item }]);
   }
 
   add(path, by = 1, { item } = {}) {
@@ -72,7 +72,7 @@ export class JsonDocument {
 
   /** Inserts into a list: at its end, `before` or `after` an item, or at an `index`. Gives the new item's id. */
   async insert(path, value, place = {}) {
-    const { items } = await this.write([{ edit: "insert", path: partsOf(path), value, ...place }]);
+    const { items } = await this.write([{ edit: "insert", path: partsOf(path), value: given(value), ...place }]);
     return items[0];
   }
 
@@ -130,6 +130,12 @@ function withoutIds(value) {
   if (value === null || typeof value !== "object") return value;
   const kept = Object.entries(value).filter(([key]) => key !== "$id");
   return Object.fromEntries(kept.map(([key, one]) => [key, withoutIds(one)]));
+}
+
+/** Refuses what is undefined, as a field that is mistyped: it would be left out, and null written. */
+function given(value) {
+  if (value === undefined) throw new RavelError("bad_request", "the value is undefined", { advice: "null is a value" });
+  return value;
 }
 
 function partsOf(path) {

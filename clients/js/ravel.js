@@ -169,9 +169,9 @@ export class Ravel {
     const left = { ...values };
     const part = (_, key) => {
       const value = left[key];
-      if (value === undefined || value === "") throw new RavelError("bad_request", `${name} needs \`${key}\``);
+      if (value === undefined || value === null || value === "") throw new RavelError("bad_request", `${name} needs \`${key}\``);
       delete left[key];
-      return encodeURIComponent(value);
+      return partOf(String(value));
     };
     let path = PREFIX + endpoint.path.replace(/\{(\w+)\}/g, part);
     const query = new URLSearchParams();
@@ -465,6 +465,14 @@ function batchOf(files) {
 function endpointOf(name) {
   if (!Object.hasOwn(ENDPOINTS, name)) throw new RavelError("bad_request", `there is no endpoint ${name}`);
   return ENDPOINTS[name];
+}
+
+/** A part of a path. Of dots alone it would mean the part above, in whatever way it is written. */
+function partOf(text) {
+  if (text === "." || text === ".." || /\p{Surrogate}/u.test(text)) {
+    throw new RavelError("bad_request", `${JSON.stringify(text)} cannot be named in an address`, { advice: "name it by its id" });
+  }
+  return encodeURIComponent(text);
 }
 
 /** Whether the content of a request is gone once it was sent. */

@@ -215,6 +215,14 @@ test("a call that no endpoint fits is refused before it is sent", async (context
   await assert.rejects(ravel.showTimeline({}), failing("bad_request"));
   await assert.rejects(ravel.showTimeline({ branch: "b", limits: 1 }), failing("bad_request"));
   await assert.rejects(ravel.request("noSuch"), failing("bad_request"));
+  for (const name of [".", "..", "\ud800", null]) {
+    await assert.rejects(ravel.removeTag({ repo: "notes", name }), failing("bad_request"));
+  }
+  const board = ravel.document("main", "board");
+  for (const value of [undefined, NaN, [{ votes: -Infinity }]]) {
+    await assert.rejects(board.put("votes", value), failing("bad_request"));
+    await assert.rejects(board.insert("todo", value), failing("bad_request"));
+  }
   await assert.rejects(ravel.request("constructor"), failing("bad_request"));
   const long = { name: "n".repeat(5000), content: "" };
   await assert.rejects(ravel.addFiles({ branch: "b", files: [long] }), failing("bad_request"));
