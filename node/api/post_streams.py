@@ -63,7 +63,7 @@ class LineCutter:
         self._is_too_long = False
 
     def add(self, piece: bytes) -> Iterator[bytes | None]:
-        """Yield the lines that end in a piece, but for empty ones; None for one of more than `size_max` bytes."""
+        """Yield the lines that end in a piece, but for blank ones; None for one of more than `size_max` bytes."""
         *ends, rest = piece.split(b"\n")
         for end in ends:
             self._go_on(end)
@@ -73,8 +73,10 @@ class LineCutter:
 
     def finish(self) -> Iterator[bytes | None]:
         """Yield the line that has begun, if any, as `add` does."""
-        if self._begun or self._is_too_long:
-            yield None if self._is_too_long else bytes(self._begun)
+        if self._is_too_long:
+            yield None
+        elif line := bytes(self._begun).strip():  # of CRLF, and of spaces between lines
+            yield line
         self._begun.clear()
         self._is_too_long = False
 

@@ -398,4 +398,5 @@ def test_lines_are_the_same_however_the_body_is_cut(lines: list[bytes], cuts: li
     cutter = LineCutter(size_max=8)
     found = [line for start, stop in itertools.pairwise(places) for line in cutter.add(body[start:stop])]
     found += cutter.finish()
-    assert found == [line if len(line) <= 8 else None for line in lines if line]
+    said = [line if len(line) > 8 else line.strip() for line in lines]
+    assert found == [line if len(line) <= 8 else None for line in said if line], "blank ones are passed over"
