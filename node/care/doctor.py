@@ -16,7 +16,7 @@ from typing import Final
 from node.care.forecasts import Forecast, Pace, find_pace, forecast_daemon, forecast_disk
 from node.home.config_sections import NetworkConfig
 from node.home.folder_mark import check_store_stayed, is_copy
-from node.home.home import Home, open_home
+from node.home.home import UNWRITABLE_ADVICE, Home, open_home, room_advice
 from node.home.identity import read_keys
 from node.home.listen_addresses import is_loopback
 from node.home.private_files import KEYS_NAME, find_drafts
@@ -120,9 +120,7 @@ def _check_folder(path: Path) -> Iterator[Check]:
     if mode & 0o077:
         yield Check("folder", PROBLEM, f"{path} is open to others ({mode:o})", f"chmod 700 {path}")
     elif not os.access(path, os.W_OK):
-        yield Check(
-            "folder", PROBLEM, f"{path} cannot be written", "look at its owner, or at how it is mounted"
-        )
+        yield Check("folder", PROBLEM, f"{path} cannot be written", UNWRITABLE_ADVICE)
     else:
         yield Check("folder", OK, f"{path} is for its owner alone")
     wrong = [
@@ -230,7 +228,7 @@ def _check_store(home: Home, now: float) -> Iterator[Check]:
         advice = (
             "is that server up, and [storage] url right?"
             if home.storage_url
-            else "ravel fsck; ravel fsck --repair; ravel restore BACKUP"
+            else room_advice(home.path) or "ravel fsck; ravel fsck --repair; ravel restore BACKUP"
         )
         failed = storage_failed(error, advice)
         yield Check("store", PROBLEM, failed.message, failed.advice)

@@ -70,6 +70,7 @@ NEIGHBOURS_MAX: Final = 200
 _NO_USE: Final = frozenset({"lost+found", "daemon.log", "content.lock", "people.json"})
 """Names in a folder that may become a home: of a new disk, and of a node that was begun, as drafts (`.new`) are."""
 _NAMED_MAX: Final = 3
+UNWRITABLE_ADVICE: Final = "look at its owner, or at how it is mounted"
 CONTENT_LOCK_NAME: Final = "content.lock"
 _LOCK_TRIES: Final = 5
 _LOCK_TRY_SECONDS: Final = 0.02  # a command that asks who holds the folder has let it go long before
@@ -365,9 +366,11 @@ def remove_run_file(path: Path) -> None:
 
 
 def room_advice(path: Path) -> str:
-    """Say what to do where the disk of a folder is full; empty where it has room."""
+    """Say what to do where a folder cannot be written, or its disk is full; empty where it has room."""
     try:
         free = shutil.disk_usage(path).free
+        if not os.access(path, os.W_OK):
+            return UNWRITABLE_ADVICE
     except OSError:
         return ""
     return (

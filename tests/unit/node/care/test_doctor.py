@@ -1,6 +1,7 @@
 """The doctor: each thing that can be wrong with a folder, a disk, a clock, a port or a peer is named, with advice."""
 
 import json
+import os
 import shutil
 import socket
 import sqlite3
@@ -32,7 +33,7 @@ from node.cli.main import app
 from node.home.config import CONFIG_NAME
 from node.home.config_editing import set_key
 from node.home.config_sections import NetworkConfig
-from node.home.home import create_home
+from node.home.home import UNWRITABLE_ADVICE, create_home
 from node.home.identity import open_keys
 from node.ingest.replica import Replica
 from node.runtime.errors import ERROR_KINDS, ServiceError
@@ -46,6 +47,7 @@ from ravel.types.peers import RelayStatus
 from ravel.types.repos import RepoList
 from storage.commits.search_index import begin_index, keep_upto
 from storage.engine.database import Database
+from storage.engine.errors import StorageError
 from storage.schema.schema import commits, store_seal
 from tests.support.keys import no_passphrase
 from tests.support.nodes import Node
@@ -127,6 +129,18 @@ def test_a_full_disk_is_a_problem_before_it_is_full(home: Path, monkeypatch: pyt
     (disk,) = [check for check in _examine(home) if check.name == "disk"]
     assert disk.detail.startswith("1.0 TiB are free; the store has "), "each in the unit that fits"
     assert not disk.detail.endswith("MiB"), "a new store is smaller than that, and not 0 MiB"
+
+
+def test_a_store_on_a_disk_that_takes_no_writes_needs_no_backup(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise StorageError("unable to open database file")
+
+    monkeypatch.setattr("node.care.doctor.read_store", refuse)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    advice = {check.name: check.advice for check in _examine(home) if check.state == PROBLEM}
+    assert advice["folder"] == advice["store"] == UNWRITABLE_ADVICE
 
 
 def test_a_clock_that_went_back_is_a_problem(home: Path) -> None:

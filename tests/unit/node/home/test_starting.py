@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from node.home import starting
-from node.home.home import lock_home
+from node.home.home import UNWRITABLE_ADVICE, lock_home
 from node.home.starting import stop_daemon, wait_for_daemon
 from node.runtime.errors import ERROR_KINDS, ServiceError
 from ravel.holder import Holder
@@ -150,6 +150,9 @@ def test_a_daemon_that_had_no_room_even_to_say_so_is_explained(
     assert error.code == "storage_failed"
     assert "could not be read or written" in error.message
     assert error.advice == f"make room on the disk of {tmp_path}, which has 0 MiB free"
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    advice = starting._failure(failed, log, log.stat().st_size).advice
+    assert advice == UNWRITABLE_ADVICE, "a disk that takes no writes has room, and needs no backup"
     with log.open("a") as file:
         file.write("error: what it said\nnext:  what it advised\n")
     assert starting._failure(failed, log, 0).advice == "what it advised"
