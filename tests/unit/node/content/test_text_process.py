@@ -1,6 +1,7 @@
 """The process that holds texts: it grows by key strokes, says no to what it cannot take, and is replaced where it fails."""
 
 import gc
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from node.content import text_process, text_worker
 from node.content import texts as texts_module
 from node.content.text_process import HeldText, TextProcess
 from node.content.texts import Texts
+from protocol.limits.formats import MIB
 from tests.support.editors import Editor, editor_of, shown_by
 from tests.support.machine import fail_after
 from tests.support.nodes import Node
@@ -29,6 +31,11 @@ def process() -> Iterator[TextProcess]:
 
 def _whole(editor: Editor) -> bytes:
     return editor.document.get_update()
+
+
+def _memory(process: TextProcess) -> int:
+    """Bytes that are resident."""
+    return int(Path(f"/proc/{_pid(process)}/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def _pid(process: TextProcess) -> int:
@@ -68,6 +75,17 @@ def test_what_is_tried_is_not_kept_and_what_cannot_be_taken_is_refused(process: 
     shown = process.look(held, root="t")
     assert shown is not None
     assert shown.text == "one"
+
+
+def test_reading_a_text_of_many_updates_leaves_no_memory_behind_that_each_fork_copies(
+    process: TextProcess,
+) -> None:
+    editor = Editor(1)
+    whole = text_worker._merge([editor.append("x") for _ in range(3000)])
+    assert process.look(HeldText(1, 1, _whole(editor))) is not None
+    before = _memory(process)
+    assert process.look(HeldText(7, 3000, whole)) is not None
+    assert _memory(process) - before < 4 * MIB
 
 
 def test_a_process_that_ended_or_hangs_is_replaced(
