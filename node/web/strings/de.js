@@ -284,23 +284,24 @@ export const text = {
   keptNow: (name) => `Inhalte von ${name} werden auf diesem Computer behalten.`,
   letGoNow: (name) => `Neue Inhalte von ${name} kommen auf diesen Computer, sobald du sie öffnest.`,
   keptOnThis: "Was dieser Computer behält",
-  keptPosts: "Beiträge",
+  keptPosts: "Beiträge und Dateien",
   keptAge: (days) => (days === null ? "jeden Alters" : days === 365 ? "des letzten Jahres" : `der letzten ${many(days, "Tag", "Tage")}`),
-  keptPostsAbout: "Ältere Beiträge kommen beim Öffnen. Was du geschrieben hast, bleibt, ebenso Listen, Tabellen und Texte.",
+  keptFiles: "Dateien holen, bevor sie geöffnet werden",
+  keptPostsAbout: "Ältere kommen beim Öffnen. Was du geschrieben hast, bleibt, ebenso Listen, Tabellen und Texte.",
   keptBranches: "Zweige",
   keptBranchesAbout: "Beiträge, Listen und Texte eines Zweigs ohne Haken kommen beim Öffnen. Was schon hier ist, bleibt.",
   giveUp: "Loslassen",
   giveUpQuestion: (repo, days, count, keepers) => ({
-    title: `Von ${repo} nur Beiträge der letzten ${many(days, "Tag", "Tage")} auf diesem Computer behalten?`,
+    title: `Von ${repo} nur Beiträge und Dateien der letzten ${many(days, "Tag", "Tage")} auf diesem Computer behalten?`,
     lines: [
       count === 1
-        ? "Ein älterer Beitrag von anderen ist hier. Sein Inhalt verlässt diesen Computer, sobald der Computer eines anderen Mitglieds, der Beiträge jeden Alters behält, gezeigt hat, dass er ihn hat."
-        : `${many(count, "älterer Beitrag", "ältere Beiträge")} von anderen sind hier. Ihr Inhalt verlässt diesen Computer, sobald der Computer eines anderen Mitglieds, der Beiträge jeden Alters behält, gezeigt hat, dass er sie hat.`,
+        ? "Ein älterer Beitrag oder eine ältere Datei von anderen ist hier. Der Inhalt verlässt diesen Computer, sobald der Computer eines anderen Mitglieds, der alles behält, gezeigt hat, dass er ihn hat."
+        : `${count.toLocaleString("de")} ältere Beiträge und Dateien von anderen sind hier. Ihr Inhalt verlässt diesen Computer, sobald der Computer eines anderen Mitglieds, der alles behält, gezeigt hat, dass er ihn hat.`,
       keepers ? `${many(keepers, "solcher Computer ist", "solche Computer sind")} jetzt verbunden.` : "Jetzt ist kein solcher Computer verbunden: Vorher geht nichts.",
-      "Wer wann schrieb, siehst du weiter. Ein älterer Beitrag kommt beim Öffnen zurück, solange ihn jemand hat.",
+      "Wer wann schrieb, siehst du weiter. Was weg ist, kommt beim Öffnen zurück, solange es jemand hat.",
     ],
   }),
-  keptAgeNow: (days) => (days === null ? "Beiträge jeden Alters werden hier behalten." : `Beiträge der letzten ${many(days, "Tag", "Tage")} werden hier behalten.`),
+  keptAgeNow: (days) => (days === null ? "Beiträge und Dateien jeden Alters werden hier behalten." : `Beiträge und Dateien der letzten ${many(days, "Tag", "Tage")} werden hier behalten.`),
   archivedNow: (name) => `${name} ist archiviert.`,
   mainBranch: "Hauptzweig",
   makeMain: "Zum Hauptzweig machen",

@@ -82,14 +82,18 @@ async function keep(repo, branch, kept) {
 /** Of which age posts are kept here. Before older ones of others are given up, one is told how many, and asked. */
 function KeptAge({ repo }) {
   const loaded = useLoaded(() => api.showKeeping({ repo: repo.repo }), [repo.repo], true);
-  const keepFor = async (days) => {
-    const { branches, last_days: before } = await api.showKeeping({ repo: repo.repo });
-    await api.setKeeping({ repo: repo.repo, branches, last_days: days });
+  const set = async (wanted) => {
+    const { branches, last_days: days, files } = await api.showKeeping({ repo: repo.repo });
+    await api.setKeeping({ repo: repo.repo, branches, last_days: days, files, ...wanted });
     await loaded.again();
     await refresh();
-    tell(text.keptAgeNow(days), () => keepFor(before));
+    return { days, files };
   };
-  return html`<${Loaded} of=${loaded} lines=${1}>${({ last_days: days }) => {
+  const keepFor = async (days) => {
+    const before = await set({ last_days: days });
+    tell(text.keptAgeNow(days), () => keepFor(before.days));
+  };
+  return html`<${Loaded} of=${loaded} lines=${1}>${({ last_days: days, files }) => {
     const change = async ({ target: field }) => {
       const wanted = Number(field.value) || null;
       const went = await attempt(async () => {
@@ -102,7 +106,8 @@ function KeptAge({ repo }) {
     return html`<div class="field"><label for="kept-age">${text.keptPosts}</label>
       <select id="kept-age" aria-describedby="kept-age-about" onChange=${change}>${ages.map((one) => html`
         <option value=${one ?? ""} selected=${one === days}>${text.keptAge(one)}</option>`)}</select>
-      <p class="facts" id="kept-age-about">${text.keptPostsAbout}</p></div>`;
+      <p class="facts" id="kept-age-about">${text.keptPostsAbout}</p></div>
+      <label class="check"><input type="checkbox" id="kept-files" checked=${files === "all"} onChange=${({ target }) => attempt(() => set({ files: target.checked ? "all" : "on_demand" }))} />${text.keptFiles}</label>`;
   }}<//>`;
 }
 
