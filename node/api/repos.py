@@ -6,6 +6,7 @@ from functools import partial
 from node.api.targets import Targets
 from node.authoring.author import Author
 from node.authoring.writing import create_repo
+from node.care.last_copies import LastCopies
 from node.content.merging import Merging
 from node.contract.repos import ALL_FILES, FILES_ON_DEMAND
 from node.membership.lobbies import find_repo
@@ -51,6 +52,7 @@ class Repos:
         self._merging = merging
         self._standings = standings
         self._list = repo_list
+        self._last_copies = LastCopies(hub, standings)
 
     async def create(self, name: str, founders: Sequence[str] = (), council: int | None = None) -> RepoView:
         """Create a repo with a first branch called `main`, which the users of these ids found too."""
@@ -164,10 +166,13 @@ class Repos:
         Raises ServiceError `last_copy` where it may be the last copy, unless `accept_loss`.
         """
         target = self._targets.repo(repo)
-        if target.has_members and not accept_loss:
-            outlook = self._standings.outlook(target)
-            await self._hub.run_blocking(self._check_elsewhere, target, outlook)
-        await self._sharing.forget(target)
+        if not target.has_members or accept_loss:
+            await self._sharing.forget(target)
+            return {}
+        outlook = self._standings.outlook(target)
+        await self._hub.run_blocking(self._check_elsewhere, target, outlook)
+        async with self._last_copies.leaving(target):
+            await self._sharing.forget(target)
         return {}
 
     def _check_elsewhere(self, repo: Repo, outlook: Outlook) -> None:

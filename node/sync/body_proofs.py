@@ -43,6 +43,9 @@ class BodyProofs:
     def __init__(self) -> None:
         self.rules = CountedEvent()
         """Count of changes of the rule of what is kept, rung before each is stored and after it."""
+        self.leaving: set[int] = set()
+        """Numbers of repos of which this node keeps no contents any more, for they are about to be deleted."""
+        self._turn = trio.Lock()
         self.file: ObjectId | None = None
         """The file that is being shown, or was shown last. `lose_file` takes it away where more of it comes here."""
         self._question: Question | None = None
@@ -52,22 +55,27 @@ class BodyProofs:
 
         Waits FETCH_TIMEOUT_SECONDS at most for the next one. Costs the line as many bytes as the commits have.
         """
-        assert self._question is None, "one is asked at a time"
-        question = self._question = Question(source, topic, frozenset(ids))
-        try:
-            if not source.want_bodies(topic, tuple(map(AnyId, ids))):
-                return set()
-            came, deadline = 0, trio.current_time() + FETCH_TIMEOUT_SECONDS
-            while trio.current_time() < deadline and not source.is_ending():
-                found = source.bodies_found(topic)
-                if len(question.shown) >= len(ids) or (found is not None and len(question.shown) >= found):
-                    break
-                await trio.sleep(BODIES_LOOK_SECONDS)
-                if len(question.shown) > came:
-                    came, deadline = len(question.shown), trio.current_time() + FETCH_TIMEOUT_SECONDS
-            return question.shown
-        finally:
-            self._question = None
+        async with self._turn:
+            question = self._question = Question(source, topic, frozenset(ids))
+            try:
+                return await self._wait(question, ids)
+            finally:
+                self._question = None
+
+    @staticmethod
+    async def _wait(question: Question, ids: Sequence[CommitId]) -> set[CommitId]:
+        source, topic = question.source, question.topic
+        if not source.want_bodies(topic, tuple(map(AnyId, ids))):
+            return set()
+        came, deadline = 0, trio.current_time() + FETCH_TIMEOUT_SECONDS
+        while trio.current_time() < deadline and not source.is_ending():
+            found = source.bodies_found(topic)
+            if len(question.shown) >= len(ids) or (found is not None and len(question.shown) >= found):
+                break
+            await trio.sleep(BODIES_LOOK_SECONDS)
+            if len(question.shown) > came:
+                came, deadline = len(question.shown), trio.current_time() + FETCH_TIMEOUT_SECONDS
+        return question.shown
 
     async def ask_blocks(self, source: Conversation, topic: TopicKey, ids: Sequence[BlockId]) -> bool:
         """Ask a connected peer for these blocks of files; return True if it has sent all. Raises nothing of the network.

@@ -80,7 +80,8 @@ class KeepsPort:
     def tell_changes(self) -> None:
         """Say what has changed of all topics that are joined."""
         repos = self._hub.replica.tables.repos.values()
-        if self._said or not all(repo.keeps_all and not repo.kept_days for repo in repos):
+        keeps_all = all(repo.keeps_all and not repo.kept_days for repo in repos)
+        if self._said or self._hub.proofs.leaving or not keeps_all:
             self.tell([one.topic for one in self._conversation.topics])
 
     def _find(self, topic: TopicKey) -> KeptPart:
@@ -89,6 +90,8 @@ class KeepsPort:
         if followed is None:
             return KEEPS_ALL
         repo = tables.repos[followed.repo_num]
+        if repo.num in self._hub.proofs.leaving:
+            return KeptPart(frozenset())
         if repo.keeps_all:
             return KeptPart(None, repo.kept_days)
         marks = (mark for mark, num in marks_on(tables, followed).items() if tables.branches[num].is_kept)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, Select, bindparam, insert, select, tuple_, update
+from sqlalchemy import Connection, Select, bindparam, func, insert, select, tuple_, update
 
 from protocol.codec import Value
 from protocol.crypto.hashing import block_id, timeline_digest
@@ -514,6 +514,16 @@ def number_authors(database: Database, connection: Connection, users: set[UserId
         )
         found.update(zip(new, nums, strict=True))
     return found
+
+
+def load_newest_whole(connection: Connection, topic_num: int, limit: int) -> list[CommitId]:
+    """Load the ids of a topic's commits that were accepted last, of such as are two blocks, with their bodies.
+
+    Costs O(limit), and the others that are passed over.
+    """
+    is_whole = func.length(commits.c.block_nums) == 2 * BLOCK_NUM_SIZE
+    query = select(commits.c.commit_id).where(commits.c.topic_num == topic_num, is_whole)
+    return list(connection.execute(query.order_by(commits.c.num.desc()).limit(limit)).scalars())
 
 
 def has_newer(connection: Connection, branch_nums: Sequence[int], upto: int) -> bool:
