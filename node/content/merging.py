@@ -91,7 +91,8 @@ class Merging:
             for one in self._hub.replica.branches_in(repo.num)
             if not one.facts.is_root_branch and not one.is_archived
         ]
-        await run(self._check_sizes, sources)
+        for source in sources:
+            await read_opened(self._hub, source, partial(run, self._check_source, source))
         made = await create_repo(self._hub, self._author, name, is_unique=True)
         answer: RepoFork = {"repo": id_text(made.repo_id), "name": name, "branches": [], "files_left": []}
         for source in sources:
@@ -125,16 +126,19 @@ class Merging:
 
         return await read_opened(self._hub, source, run)
 
-    def _check_sizes(self, sources: list[Branch]) -> None:
-        """Check sizes before anything is made. Raises ServiceError `too_large`."""
+    def _check_source(self, source: Branch) -> None:
+        """Check a branch before a fork is made: half of one looks whole. Raises ServiceError `too_large`, `incomplete`."""
         with self._hub.replica.database.read() as connection:
-            for source in sources:
-                if len(load_state(self._hub.replica, connection, source)) > MERGED_COUNT_MAX:
-                    raise ServiceError(
-                        "too_large",
-                        f"the branch {source.name!r} has more than {MERGED_COUNT_MAX} commits",
-                        "archive it to leave it out",
-                    )
+            state = load_state(self._hub.replica, connection, source)
+            if len(state) > MERGED_COUNT_MAX:
+                raise ServiceError(
+                    "too_large",
+                    f"the branch {source.name!r} has more than {MERGED_COUNT_MAX} commits",
+                    "archive it to leave it out",
+                )
+            absent = [row for row in state if row.is_erased and row.body_kind not in _NOT_CARRIED]
+            if absent and {row.num for row in absent} - find_gone(connection, self._hub.replica, state):
+                raise _bodies_erased()
 
     def _fork(self, origin: Branch, commit_text: str) -> BranchFork:
         with self._hub.replica.database.read() as connection:
@@ -325,11 +329,7 @@ class MergePlan:
         if row.body_kind in _NOT_CARRIED:
             return None
         if isinstance(body, ErasedBody):
-            raise ServiceError(
-                "incomplete",
-                "bodies are erased here that the other branch has not got",
-                "merge on a node that still has them",
-            )
+            raise _bodies_erased()
         if isinstance(body, UnreadableBody):  # nor could what it is be said again
             self._left.add(row.commit_id)
             self.left += 1
@@ -387,6 +387,14 @@ async def run_merge(hub: Hub, author: Author, merge: MergePlan) -> MergeResult:
         "left": merge.left,
         "files_left": merge.files_left,
     }
+
+
+def _bodies_erased() -> ServiceError:
+    return ServiceError(
+        "incomplete",
+        "bodies are erased here that the other branch has not got",
+        "merge on a node that still has them",
+    )
 
 
 def _merged(body: Body | UnknownBody) -> set[BranchId]:

@@ -298,6 +298,20 @@ async def test_a_merge_of_it_opens_all(nodes: list[Node], autojump_clock: MockCl
     assert merged["carried"] == 2
 
 
+async def test_a_fork_of_the_repo_is_made_with_all_of_it_or_not_at_all(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, carol = nodes
+    merging = Merging(carol.hub, carol.author, carol.branch)
+    with pytest.raises(ServiceError) as caught:
+        await merging.fork_repo(carol.repo(), "mine")
+    assert caught.value.code == "incomplete"
+    assert [repo.name for repo in carol.replica.repos.values()] == ["repo"], "half of it would look whole"
+    async with _online(carol, alice):
+        made = await merging.fork_repo(carol.repo(), "mine")
+    assert sorted(one["carried"] > 0 for one in made["branches"]) == [False, True]
+
+
 async def test_a_commit_that_is_opened_alone_comes(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, carol = nodes
     [post] = _commits(carol, "post")
