@@ -294,7 +294,9 @@ def test_branches_are_forked_merged_archived_and_tagged(tmp_path: Path, page: Br
             "it stays until it is seen"
         )
         _choose_age(page, 90)
-        page.until(says("Posts and files of the last 90 days are kept here", "document.querySelector('.notices')"))
+        page.until(
+            says("Posts and files of the last 90 days are kept here", "document.querySelector('.notices')")
+        )
         assert alice.client.show_keeping("notes")["last_days"] == 90
         page.click(".notices p:last-child button")
         page.until("document.getElementById('kept-age').value === ''")
@@ -306,7 +308,9 @@ def test_branches_are_forked_merged_archived_and_tagged(tmp_path: Path, page: Br
             "})"
         )
         _choose_age(page, 30)
-        page.until(says("3 older posts and files of others are here", "document.querySelector('dialog[open]')"))
+        page.until(
+            says("3 older posts and files of others are here", "document.querySelector('dialog[open]')")
+        )
         picture(page, "give-up")
         page.press("Escape", 27)
         page.until("document.getElementById('kept-age').value === ''")

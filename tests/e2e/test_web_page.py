@@ -306,7 +306,9 @@ def test_what_was_damaged_is_said(tmp_path: Path, page: Browser) -> None:
         _enter(page, alice)
         page.until(f"{ROWS}.length === 3")
         assert _firsts(page)[0] == "A post, damaged here"
-        page.until("document.getElementById('live').textContent.includes('2 damaged, asked of other computers')")
+        page.until(
+            "document.getElementById('live').textContent.includes('2 damaged, asked of other computers')"
+        )
         assert all("status of 500" in said for said in page.complaints()), (
             "members and voids cannot be computed"
         )
