@@ -11,7 +11,7 @@ from blake3 import blake3
 
 from node.ingest import replica
 from tests.support.verdict_replica import VerdictReplica, differing_after_restart, differing_in_replica
-from tests.verdicts.histories import VECTORS, written
+from tests.verdicts.histories import VECTORS
 from verifier.membership_snapshots import SNAPSHOT_VERSION, encode_parts
 
 QUICK = 16
@@ -71,12 +71,6 @@ def test_what_an_exclusion_names_depends_on_no_order_of_arrival(tmp_path: Path, 
     ]
     assert len(shuffled) >= 18
     assert list(differing_in_replica(shuffled, tmp_path)) == []
-
-
-@pytest.mark.slow
-@pytest.mark.extended
-def test_the_generator_makes_the_committed_verdicts() -> None:
-    assert written() == gzip.decompress(VECTORS.read_bytes()).decode()
 
 
 def test_every_history_has_a_name_of_its_own_and_there_are_500() -> None:

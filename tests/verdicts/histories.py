@@ -65,10 +65,10 @@ def of_families():
         yield entry[4].__module__, tell(entry)
 
 
-def written() -> str:
-    """The text of a file of histories: of each family some, evenly among those that are not large."""
+def written(families):
+    """The text of a file of histories with their families: of each some, evenly among those that are not large."""
     lines = []
-    for _, family in groupby(of_families(), key=lambda one: one[0]):
+    for _, family in groupby(families, key=lambda one: one[0]):
         texts = [(one["name"], json.dumps(one, separators=(",", ":"))) for _, one in family]
         small = [name for name, text in texts if len(text) <= SIZE_MAX]
         count = min(OF_EACH_FAMILY, len(small))
@@ -79,9 +79,9 @@ def written() -> str:
 
 def write_vectors() -> None:
     """Write the vectors where they are not these: compressed bytes may differ from machine to machine."""
-    text = written().encode()
+    text = written(of_families()).encode()
     if not VECTORS.exists() or gzip.decompress(VECTORS.read_bytes()) != text:
         VECTORS.write_bytes(gzip.compress(text, mtime=0))
 
 
-__all__ = ["VECTORS", "named", "random_history", "write_vectors", "written"]
+__all__ = ["VECTORS", "named", "of_families", "random_history", "write_vectors", "written"]
