@@ -1,8 +1,7 @@
 """Damage of the database's own pages: what can be read is kept, what indexes tell is used, peers have the rest."""
 
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,34 +12,13 @@ from node.ingest.replica import Replica
 from storage.check.rebuild_file import find_damage
 from storage.engine.losses import read_loss
 from tests.support.builders import STORE_KEY, World, give, timeline
+from tests.support.damaged_pages import harm_page
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.slow]
 
-_PAGE = 4096
-
-
-def _pages_of(path: Path, name: str) -> list[int]:
-    """Numbers of the leaves of a table or an index, which has at most two levels."""
-    with closing(sqlite3.connect(path)) as connection:
-        (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (name,)).fetchone()
-    page = path.read_bytes()[(root - 1) * _PAGE : root * _PAGE]
-    if page[0] in (10, 13):
-        return [root]
-    count = int.from_bytes(page[3:5])
-    cells = [int.from_bytes(page[12 + 2 * place : 14 + 2 * place]) for place in range(count)]
-    return [*(int.from_bytes(page[cell : cell + 4]) for cell in cells), int.from_bytes(page[8:12])]
-
 
 def _on_page(name: str, which: int) -> Callable[[Path], None]:
-    """The page is said to be of another kind: SQLite reads nothing of it."""
-
-    def harm(path: Path) -> None:
-        page = _pages_of(path, name)[which]
-        with path.open("r+b") as file:
-            file.seek((page - 1) * _PAGE)
-            file.write(b"\x07")
-
-    return harm
+    return partial(harm_page, name=name, which=which)
 
 
 def _at(place: int, content: bytes) -> Callable[[Path], None]:
