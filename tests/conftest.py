@@ -32,7 +32,6 @@ import pytest
 from hypothesis import is_hypothesis_test, settings
 
 from storage.engine import database as database_module
-from tests.e2e.cluster import Peer
 from tests.support.stores import share_compiled_statements, share_new_tables, use_memory_for_files
 
 if TYPE_CHECKING:
@@ -79,7 +78,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    Peer.forks = True
+    # Where others run the tests, they wait meanwhile for what is imported here.
+    if not config.getoption("numprocesses", None):
+        from tests.e2e.cluster import Peer
+
+        Peer.forks = True
     use_memory_for_files()
     share_compiled_statements()
     share_new_tables()
