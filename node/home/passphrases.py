@@ -63,14 +63,16 @@ def ask_passphrase(prompt: str) -> bytes:
             "a passphrase is needed, and there is no terminal to ask at",
             f"name a file that holds it: --passphrase-file FILE, or {FILE_VARIABLE} (docs/communities/security.md)",
         )
-    return _of_bytes(getpass.getpass(prompt).encode("utf-8", "surrogateescape"), "what was typed", empty=True)
+    return _of_bytes(
+        getpass.getpass(in_language(prompt)).encode("utf-8", "surrogateescape"), "what was typed", empty=True
+    )
 
 
 def ask_new_passphrase(*, may_be_empty: bool = False) -> bytes:
     """Ask for a new passphrase, typed twice, until both are the same. Raises ServiceError `bad_request`, `locked`."""
     if may_be_empty and is_terminal():
         print(in_language(_PURPOSE), file=sys.stderr)
-    prompt = in_language("Passphrase (empty: none, for a trial): " if may_be_empty else "New passphrase: ")
+    prompt = "Passphrase (empty: none, for a trial): " if may_be_empty else "New passphrase: "
     for _ in range(_TRIES):
         first = ask_passphrase(prompt)
         if may_be_empty and not first:
@@ -80,7 +82,7 @@ def ask_new_passphrase(*, may_be_empty: bool = False) -> bytes:
         except ServiceError as error:
             said = f"{in_language(error.message)}; {in_language(error.advice)}"
         else:
-            if ask_passphrase(in_language("The same again: ")) == first:
+            if ask_passphrase("The same again: ") == first:
                 return first
             said = in_language("the two passphrases differ")
         print(f"{in_language('Again')}: {said}.", file=sys.stderr)

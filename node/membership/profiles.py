@@ -104,6 +104,8 @@ class ProfileKeeper:
         wait: float | None = None
         written = 0
         self._tick, changed = self._replica.shown.roots_since(self._tick)
+        if self._file.me.stated_at == 0:
+            self._take_back(changed)
         self._left |= set(changed)
         here = [repo for num in sorted(self._left) if (repo := self._replica.repos.get(num)) is not None]
         due = [repo for repo in here if self.statement_status(repo) == "due"]
@@ -127,6 +129,15 @@ class ProfileKeeper:
             except ServiceError as error:
                 log.warning("a name is not stated", repo=id_text(repo.repo_id), reason=error.message)
         return wait
+
+    def _take_back(self, changed: Iterable[int]) -> None:
+        """Be called as in one of these repos where nothing was said here: the user came back by words or a file."""
+        repos = [repo for num in changed if (repo := self._replica.repos.get(num)) is not None]
+        known = [self._replica.people.stated(repo.repo_id).get(self._author.user) for repo in repos]
+        if stated := [one for one in known if one is not None]:
+            last = max(stated, key=lambda one: one.stated_at)
+            me = OwnProfile(last.name, last.color, last.stated_at)
+            self.keep(msgspec.structs.replace(self._file, me=me))
 
     def next_stated_at(self) -> int:
         """Return a time for a statement of now: later than all that this user's nodes have stated."""

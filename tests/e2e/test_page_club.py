@@ -283,6 +283,7 @@ def test_who_lost_a_computer_comes_back_by_the_words_on_the_page_alone(tmp_path:
         _send(page)
         page.until(says("written after", f"{ROWS}[0]"))
         until_equal(bob, again, branch)
+        until(lambda: again.client.show_me()["name"] == "Ann", "the name comes with the repo")
         run_ravel(bob, "feed", "check", branch)
         picture(page, "back-again")
 

@@ -21,7 +21,7 @@ export function Start() {
   const isMine = isPerson.value && actions.value.includes("node");
   if (isMine && !own) return null; // it comes
   const isOffered = !isMine || localStorage.getItem(OFFERED) === own.user;
-  const step = done ?? (isMine && !own.name ? "name" : isOffered ? "begin" : "key");
+  const step = done ?? (isOffered ? "begin" : own.name ? "key" : "name");
   const offered = () => {
     localStorage.setItem(OFFERED, own.user);
     setDone("begin");

@@ -84,6 +84,19 @@ def test_a_name_is_stated_once_in_each_repo_also_in_later_ones(nodes: list[Node]
     call(keeper, None, START + MINUTE)
 
 
+def test_who_comes_back_has_the_name_of_before_until_another_is_said(nodes: list[Node]) -> None:
+    alice, _ = nodes
+    alice.create_repo("first")
+    say(alice, Profile("Alice", 5))
+    keeper = keeper_of(alice, Clock())
+    keeper.state(IngestResult())
+    assert (keeper.me.name, keeper.me.color, count_root(alice)) == ("Alice", 5, 3)
+    assert read_people(alice.replica.database.folder).me == keeper.me
+    call(keeper, "Alicia", keeper.next_stated_at())
+    keeper.state(IngestResult())
+    assert keeper.me.name == "Alicia"
+
+
 def test_a_second_name_waits_for_the_next_minute(nodes: list[Node]) -> None:
     alice, _ = nodes
     alice.create_repo()
