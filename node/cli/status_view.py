@@ -82,7 +82,7 @@ def print_overview(status: "NodeStatus", repos: "Sequence[RepoView]", name: str)
         print_next([command("repo create NAME"), command("repo join -")])
     if status["peers"]:
         print()
-        print_table(("computer", "how", "state"), map(_peer_row, status["peers"]))
+        print_table(("computer", "how", "state"), map(_peer_row, _told(status["peers"])))
     if is_terminal():
         print(f"\n{in_language('details')}: {command('status --verbose')}")
 
@@ -132,6 +132,12 @@ def _with_names(standing: "RepoStanding", names: Mapping[str, str]) -> "RepoStan
 
 def _peer_name(peer: "PeerView") -> str:
     return called(peer) or (peer["address"] if peer["through"] is None else id_text_shown(peer["peer"]))
+
+
+def _told(peers: "Sequence[PeerView]") -> "list[PeerView]":
+    """Return peers without the dials of those that have connected from their side, or by another address."""
+    connected = {one["peer"] for one in peers if one["state"] == "connected"}
+    return [one for one in peers if one["state"] == "connected" or one["peer"] not in connected]
 
 
 def _peer_row(peer: "PeerView") -> tuple[str, str, str]:

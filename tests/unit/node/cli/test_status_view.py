@@ -67,3 +67,29 @@ def test_what_is_wrong_with_the_node_is_counted(fault: str, capsys: pytest.Captu
     status = {**_WELL, **_FAULTS[fault]}
     assert _first_line(status, [_repo("in_sync")], capsys) == "1 thing to look at"
     assert _first_line(status, [_repo("excluded")], capsys) == "2 things to look at"
+
+
+def test_a_computer_that_is_connected_does_not_wait_beside_that(capsys: pytest.CaptureFixture[str]) -> None:
+    def peer(name: str, state: str) -> dict[str, Any]:
+        fields = {
+            "peer": name,
+            "name": name,
+            "owner": None,
+            "address": "a:1",
+            "through": None,
+            "path": "direct",
+        }
+        news: dict[str, Any] = {
+            "newer_features": [],
+            "older_features": [],
+            "relay": False,
+            "last_error": None,
+            "unknown_messages": 0,
+        }
+        return {**fields, **news, "state": state, "websocket": False}
+
+    peers = [peer("ben", "waiting"), peer("ben", "connected"), peer("cat", "dialing")]
+    status: Any = {**_WELL, "peers": peers}
+    print_overview(status, [], "Ann")
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if "direct" in line]
+    assert [(row[0], row[2]) for row in rows] == [("ben", "connected"), ("cat", "dialing:")]
