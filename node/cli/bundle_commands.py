@@ -16,8 +16,10 @@ from node.cli.completion import complete_branches
 from node.cli.downloads import check_target, receive
 from node.cli.progress import Progress, show_progress
 from node.cli.repo_commands import RepoArgument
+from node.cli.shared import say
 from node.cli.wording import parse_duration
 from node.runtime.errors import ERROR_KINDS, EXIT_OK, ServiceError
+from node.runtime.wording import counted
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from protocol.formats.bundle import BundleEnd
@@ -64,6 +66,12 @@ def write(
     with api.write_bundle(repo, since=moment, branches=branches) as pieces:
         receive(_checked(pieces, ends), check_target(to, "repo.bundle", replaces=force), None, replaces=force)
     end = ends[0]
+    keeping = api.show_keeping(repo)
+    if absent := keeping["absent"] + keeping["older_absent"]:
+        say(
+            f"note: contents of {counted(absent, 'commit')} are not kept on this computer, and none of them is in the file. "
+            "Have a computer write it that keeps all"
+        )
     answer = {
         "path": str(to),
         "size": to.stat().st_size,
