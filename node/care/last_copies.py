@@ -93,11 +93,8 @@ class LastCopies:
             for source in list(self._hub.sources):
                 user = self._hub.owners.user_of(source.peer)
                 may_count = source.answers_bodies and (user is None or user in members)
-                if (
-                    level.get(source.peer) is False
-                    and may_count
-                    and await self._hub.proofs.ask(source, topic.topic, newest)
-                ):
+                is_level = level.get(source.peer) is False  # and no relay
+                if is_level and may_count and await self._answers(source, topic, newest):
                     answered.append(source)
             level = self._find_level(repo)  # again: it may have said since that it keeps less
             holders = [(source, topic) for source in answered if source.peer in level]
@@ -106,6 +103,15 @@ class LastCopies:
             if trio.current_time() >= deadline:
                 return None
             await trio.sleep(BODIES_LOOK_SECONDS)
+
+    async def _answers(self, source: Conversation, topic: Topic, newest: Sequence[CommitId]) -> bool:
+        """Return True if a peer has shown one of these commits; where this node is a relay, if it has answered.
+
+        A relay names publications, so that no peer finds commits that it asks for.
+        """
+        shown = await self._hub.proofs.ask(source, topic.topic, newest)
+        has_answered = source.bodies_found(topic.topic) is not None and not source.is_ending()
+        return bool(shown) or (source.compares_publications and has_answered)
 
     def _find_level(self, repo: Repo) -> dict[PeerId, bool]:
         """Return the peers that hold all of a repo now, and whether they are relays."""

@@ -17,9 +17,10 @@ from node.runtime.errors import ServiceError
 from node.sync.addresses import AddressSource
 from node.sync.body_fetching import BodyFetcher
 from node.sync.body_proofs import BodyProofs
+from node.sync.connection import Connection
 from node.sync.conversation import Conversation
 from node.sync.kept_parts import keep_contents
-from protocol.ids import CommitId, TopicKey, UserId
+from protocol.ids import BlockId, CommitId, TopicKey, UserId
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, until_equal
 from tests.support.served import code_of, served
@@ -162,6 +163,25 @@ async def test_who_is_known_to_be_no_member_does_not_count(
         assert not await may_forget(alice, of_alice)
         alice.hub.owners.load(())
         assert await may_forget(alice, of_alice), "whose it is is not known, and it follows all topics"
+
+
+@pytest.mark.parametrize("is_relay", [False, True])
+async def test_a_relay_asks_for_publications_and_takes_any_answer(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch, is_relay: bool, autojump_clock: MockClock
+) -> None:
+    alice, carol = nodes
+    ask = BodyProofs.ask
+
+    async def ask_for_what_nobody_has(
+        self: BodyProofs, source: Conversation, topic: TopicKey, _: list[CommitId]
+    ) -> set[CommitId]:
+        return await ask(self, source, topic, [CommitId(BlockId(bytes(32)))])
+
+    async with online(alice, carol) as (of_alice, _):
+        assert await read(carol) == b"a file"
+        monkeypatch.setattr(BodyProofs, "ask", ask_for_what_nobody_has)
+        monkeypatch.setattr(Connection, "compares_publications", is_relay)
+        assert await may_forget(alice, of_alice) is is_relay
 
 
 async def test_who_was_seen_to_hold_all_once_is_asked_anew_before_a_repo_is_deleted(
