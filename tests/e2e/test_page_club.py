@@ -12,6 +12,7 @@ import pytest
 from tests.e2e.browser import CHROMIUM_ALONE, CTRL, Browser, browser
 from tests.e2e.cluster import Peer, join, peers, run_ravel, until, until_equal
 from tests.e2e.page_steps import (
+    PHONE,
     ROWS,
     by_command,
     enter,
@@ -188,7 +189,7 @@ def test_what_is_known_of_a_person_stands_beside_the_members(tmp_path: Path, pag
 @CHROMIUM_ALONE
 def test_an_offer_is_read_before_it_is_merged(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
-        bob.client.state_me("Ben", color=8)
+        bob.client.state_me("Benjamin Theodor Maximilian von Hohenstein-Wiesenthal")
         repo, branch = join(alice, bob)
         alice.client.write_post(branch, "the plan")
         alice.client.edit_set(branch, add=["peas"])
@@ -206,6 +207,9 @@ def test_an_offer_is_read_before_it_is_merged(tmp_path: Path, page: Browser) -> 
             "[...document.querySelectorAll('#offers .diff > div')].map((one) => one.lastChild.textContent)"
         )
         assert page.evaluate(changed) == ["removed: peas", "added: pumpkin"]
+        page.show(*PHONE, "light")
+        box = "document.querySelector('#offers .look-at')"
+        assert page.evaluate(f"{box}.scrollWidth <= {box}.clientWidth"), "a long name is cut"
         picture(page, "offer-read")
         assert not page.evaluate("document.querySelector('#offers .merge')"), "first somebody accepts"
         page.click("#offers li > .grow > .buttons .main")
