@@ -23,8 +23,6 @@ SECONDS ?= 120
 TARGETS ?=
 # For `make model`: its seed.
 SEED ?= 1
-# For `make verdicts`: how many random ones.
-COUNT ?= 20000
 # For `make verdicts`: which ones; of today.
 VERDICTS_SEED ?= $(shell date +%Y%m%d)
 # Other systems that `make observatory` runs, as npm installs them.
@@ -122,7 +120,7 @@ promise: setup ## Play histories of whole nodes, and check what they promise eac
 
 verdicts: setup ## Have two judges written apart agree on COUNT=20000 random histories, and Ravel on a part (seven minutes; VERDICTS_SEED=n)
 	@echo "seed $(VERDICTS_SEED)"
-	@$(VENV)/python -m tests.verdicts --count $(COUNT) --seed $(VERDICTS_SEED) --js --orders 1 --product 100
+	@$(VENV)/python -m tests.verdicts --count $(or $(COUNT),20000) --seed $(VERDICTS_SEED) --js --orders 1 --product 100
 
 proof: setup ## Check the proofs and the model of members, epochs and order with Coq (three minutes; MUTANTS=1: the table of changed rules)
 	@command -v coqc >/dev/null || bash -c '. .ci/packages.sh && install_package coq'
