@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Literal
 
 from node.api.targets import Targets
 from node.authoring.author import Author
@@ -115,7 +116,7 @@ class Repos:
         repo: str,
         branches: list[str] | None,
         last_days: int | None = None,
-        files: str = FILES_ON_DEMAND,
+        files: Literal["on_demand", "all"] = FILES_ON_DEMAND,
     ) -> RepoKeeping:
         """Keep contents of these branches of a repo alone, or of all, posts of some days, and files. Raises ServiceError."""
         target = self._targets.repo_with_members(repo)

@@ -187,6 +187,7 @@ export const SAID = {
   "give it in fewer: letters beyond ASCII have two bytes and more": "nimm weniger: Umlaute und andere besondere Zeichen haben zwei Bytes oder mehr",
   "the value of {0} has over {1} characters": "der Wert von {0} hat über {1} Zeichen",
   "the value of {0} has over {1} bytes": "der Wert von {0} hat über {1} Bytes",
+  "the text would have over {0} bytes": "der Text hätte über {0} Bytes",
   "add it as a file (`add_file`, `ravel file add`), and put the file's id in its place": "füge es als Datei hinzu (`ravel file add`), und setze deren Kennung an seine Stelle",
   "the {0} has no key {1}": "dort gibt es kein {1}",
   "`ravel {0} list` shows what there is": "`ravel {0} list` zeigt, was es gibt",

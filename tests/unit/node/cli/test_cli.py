@@ -143,7 +143,7 @@ def test_init_says_what_to_type_next(
 ) -> None:
     monkeypatch.setenv("RAVEL_HOME", str(tmp_path / "home"))
     assert _run(monkeypatch, "init", "--clear", "--listen", "127.0.0.1:0") == 0
-    assert f"ravel --home {tmp_path / 'home'} up" in capsys.readouterr().out
+    assert "Start it with:  ravel up\n" in capsys.readouterr().out
     assert _run(monkeypatch, "id") == 0
     assert "node" in capsys.readouterr().out
 
