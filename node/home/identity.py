@@ -65,7 +65,7 @@ def create_keys(
     try:
         create_file(home / KEYS_NAME, encode_key_file(file))
     except OSError:
-        drop_entry(file)
+        _drop_unused(home, file)
         raise
 
 
@@ -83,7 +83,7 @@ def change_protection(
     try:
         replace_file(home / KEYS_NAME, encode_key_file(file))
     except OSError:
-        drop_entry(file)
+        _drop_unused(home, file)
         raise
     drop_entry(before)
     return [] if protection == "none" else drop_open_copies(home)
@@ -95,6 +95,16 @@ def _seal(keys: Keys, protection: Protection, passphrase: bytes, cost: Cost) -> 
     if protection == "keyring":
         put_key(file.entry, secret)
     return file
+
+
+def _drop_unused(home: Path, file: KeyFile) -> None:
+    """Forget what opens a file of keys, unless that is in place: then its folder alone could not be synced."""
+    try:
+        is_unused = read_keys(home) != file
+    except ServiceError as error:
+        is_unused = error.code == "not_initialised"
+    if is_unused:
+        drop_entry(file)
 
 
 def drop_entry(file: KeyFile) -> None:

@@ -54,6 +54,23 @@ def test_keys_that_could_not_be_written_leave_nothing_in_the_keyring(
     assert memory.kept == {}
 
 
+def test_keys_that_are_in_place_stay_openable_where_their_folder_cannot_be_synced(
+    tmp_path: Path, memory: MemoryKeyring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = fresh_keys(), fresh_keys()
+
+    def fail(_: Path) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("storage.engine.folders.sync_folder", fail)
+    with pytest.raises(OSError, match="Input/output"):
+        create_keys(tmp_path, first, "keyring")
+    assert open_keys(tmp_path, no_passphrase) == first
+    with pytest.raises(OSError, match="Input/output"):
+        change_protection(tmp_path, second, "keyring")
+    assert open_keys(tmp_path, no_passphrase) == second
+
+
 @pytest.mark.parametrize("kept", [None, "", "zz", "00" * 31])
 def test_a_keyring_without_this_nodes_key_is_said(
     tmp_path: Path, memory: MemoryKeyring, kept: str | None
