@@ -97,11 +97,13 @@ class OwnKeys:
             write_people(self._home, msgspec.structs.replace(people, me=OwnProfile()))
             change_protection(self._home, taken, protection, secret)
         except OSError as error:
-            raise ServiceError(
-                "storage_failed",
-                f"{self._home} cannot be written: {error}",
-                "check space and permissions there",
-            ) from None
+            # In place, the key is used from now on: what comes after it failed, and is done at the next start.
+            if read_keys(self._home).user != id_text(public_key(seed)):
+                raise ServiceError(
+                    "storage_failed",
+                    f"{self._home} cannot be written: {error}",
+                    "check space and permissions there",
+                ) from None
         self._hub.replica.own_feeds.is_over = True
         self.recovered = taken
 

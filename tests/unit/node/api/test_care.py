@@ -15,7 +15,15 @@ from node.care.background import CommandResult
 from node.home.config import CONFIG_NAME, default_config_text
 from node.home.home import create_home
 from node.home.identity import change_protection, create_keys, open_keys
-from node.home.key_file import Cost, encode_key_file, fresh_keys, seal_node_keys, seal_user_key
+from node.home.key_file import (
+    Cost,
+    Keys,
+    Protection,
+    encode_key_file,
+    fresh_keys,
+    seal_node_keys,
+    seal_user_key,
+)
 from node.home.mnemonic import seed_of, words_of
 from node.home.people_file import read_people
 from node.runtime.errors import ServiceError
@@ -174,6 +182,32 @@ async def test_sealed_keys_stay_sealed_with_the_same_passphrase(
         assert await _recover(one, words=words, passphrase=decomposed) == "done"
     held = open_keys(tmp_path, lambda: "lärmend genug".encode())
     assert held == replace(before, user_seed=seed)
+
+
+async def test_a_key_that_is_in_place_is_taken_up_whatever_fails_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the node would go on writing with the key that went, until its next start."""
+    signals: list[int] = []
+
+    def change(home: Path, keys: Keys, protection: Protection, secret: bytes, *, fails_first: bool) -> None:
+        if not fails_first:
+            change_protection(home, keys, protection, secret)
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "kill", lambda _, number: signals.append(number))
+    create_home(tmp_path)
+    before, seed = open_keys(tmp_path, no_passphrase), fresh_keys().user_seed
+    words = " ".join(words_of(seed))
+    async with served(tmp_path) as one:
+        monkeypatch.setattr(own_keys, "change_protection", partial(change, fails_first=True))
+        assert await _recover(one, words=words) == "storage_failed"
+        assert (open_keys(tmp_path, no_passphrase), signals) == (before, [])
+        one.node.replica.own_feeds.check_user()
+        monkeypatch.setattr(own_keys, "change_protection", partial(change, fails_first=False))
+        assert await _recover(one, words=words) == "done"
+        assert signals == [signal.SIGHUP]
+    assert open_keys(tmp_path, no_passphrase).user_seed == seed
 
 
 async def test_a_key_that_was_used_gives_way_to_none(tmp_path: Path) -> None:
