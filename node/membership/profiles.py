@@ -104,8 +104,7 @@ class ProfileKeeper:
         wait: float | None = None
         written = 0
         self._tick, changed = self._replica.shown.roots_since(self._tick)
-        if self._file.me.stated_at == 0:
-            self._take_back(changed)
+        self._take_back(changed)
         self._left |= set(changed)
         here = [repo for num in sorted(self._left) if (repo := self._replica.repos.get(num)) is not None]
         due = [repo for repo in here if self.statement_status(repo) == "due"]
@@ -131,11 +130,13 @@ class ProfileKeeper:
         return wait
 
     def _take_back(self, changed: Iterable[int]) -> None:
-        """Be called as in one of these repos where nothing was said here: the user came back by words or a file."""
+        """Be called as in one of these repos where that was said later: the user came back by words, a file or a backup."""
+        me = self._file.me
         repos = [repo for num in changed if (repo := self._replica.repos.get(num)) is not None]
         known = [self._replica.people.stated(repo.repo_id).get(self._author.user) for repo in repos]
-        if stated := [one for one in known if one is not None]:
-            last = max(stated, key=lambda one: one.stated_at)
+        stated = [one for one in known if one is not None and one.stated_at > me.stated_at]
+        last = max(stated, key=lambda one: one.stated_at, default=None)
+        if last is not None and (last.name, last.color) != (me.name, me.color):
             me = OwnProfile(last.name, last.color, last.stated_at)
             self.keep(msgspec.structs.replace(self._file, me=me))
 

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 import trio
 
+from node.authoring.drafting import Draft
 from node.home.people_file import OwnProfile, PeopleFile, read_people
 from node.ingest.ingest_result import IngestResult
 from node.membership.profiles import ProfileKeeper
@@ -92,6 +93,12 @@ def test_who_comes_back_has_the_name_of_before_until_another_is_said(nodes: list
     keeper.state(IngestResult())
     assert (keeper.me.name, keeper.me.color, count_root(alice)) == ("Alice", 5, 3)
     assert read_people(alice.replica.database.folder).me == keeper.me
+    later = Draft(Profile("Alice Lee", 6), timestamp=keeper.me.stated_at + MINUTE)
+    repo, ingested = alice.author.founding.create_repo("second")
+    alice.author.write_many(alice.replica.root_branch(repo), [later], stored=IngestResult())
+    alice.hub.announce(ingested)
+    keeper.state(IngestResult())
+    assert (keeper.me.name, keeper.me.color) == ("Alice Lee", 6), "said in a repo that came after the first"
     call(keeper, "Alicia", keeper.next_stated_at())
     keeper.state(IngestResult())
     assert keeper.me.name == "Alicia"
