@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 _PACKAGE: Final = "ravel-node"
+_CLIENT: Final = "clients/python"
 _CHECKOUT: Final = Path(__file__).parents[2]
 
 
@@ -48,11 +49,21 @@ def install_command(extra: str, prefix: Path | None = None, checkout: Path = _CH
         # The client's wheel, which is on no index either then, lies beside the node's.
         links = f"--find-links {shlex.quote(unquote(urlsplit(source).path.rpartition('/')[0]))}"
         found, for_pipx = f"{links} ", f"--pip-args={shlex.quote(links)} "
+    elif client := _client_in(source):  # uv finds it itself, and pip has it already
+        for_pipx = f"--preinstall {shlex.quote(client)} "
     if (prefix / "uv-receipt.toml").exists():
         return f"uv tool install --force {found}{shlex.quote(wanted)}"
     if (prefix / "pipx_metadata.json").exists():
         return f"pipx install --force {for_pipx}{shlex.quote(wanted)}"
     return f"{shlex.quote(sys.executable)} -m pip install {found}{shlex.quote(wanted)}"
+
+
+def _client_in(source: str) -> str:
+    """Return the client in a folder or repository that this was installed from; empty for another source."""
+    if source.startswith("git+"):
+        return f"{source}#subdirectory={_CLIENT}"
+    folder = Path(unquote(urlsplit(source).path), _CLIENT)
+    return str(folder) if source.startswith("file:") and folder.is_dir() else ""
 
 
 def _source() -> str:

@@ -49,6 +49,28 @@ def test_a_repository_and_a_folder_need_no_other_place_for_the_client(
     assert said == f"uv tool install --force 'ravel-node[s3] @ {source}'"
 
 
+def test_pipx_is_told_where_the_client_lies_in_a_repository_or_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pipx_metadata.json").touch()
+    client = tmp_path / "my clone" / "clients" / "python"
+    client.mkdir(parents=True)
+    address = client.parents[1].as_uri()
+    git = "git+https://a.example/ravel@0a"
+    for noted, source, there in (
+        (
+            '{"url":"https://a.example/ravel","vcs_info":{"vcs":"git","commit_id":"0a"}}',
+            git,
+            f"'{git}#subdirectory=clients/python'",
+        ),
+        (f'{{"url":"{address}","dir_info":{{}}}}', address, f"'{client}'"),
+    ):
+        installed = SimpleNamespace(read_text=lambda _, noted=noted: noted)
+        monkeypatch.setattr(install_hint, "distribution", lambda _, installed=installed: installed)
+        said = install_command("s3", tmp_path, tmp_path)
+        assert said == f"pipx install --force --preinstall {there} 'ravel-node[s3] @ {source}'"
+
+
 def test_a_checkout_is_installed_from_itself() -> None:
     assert "--editable" in install_command("analytics")
     assert "[analytics]" in install_command("analytics")
