@@ -68,16 +68,22 @@ class MergeChanges:
         titles = await self._values(merge.target, DICT, TITLES, edits.get((DICT.name, TITLES), []))
         found: list[OfferedDocument] = []
         for (kind, name), those in edits.items():
-            if name.startswith(".") or len(found) >= OFFERED_DOCUMENTS_SHOWN_MAX:
-                continue
+            if len(found) >= OFFERED_DOCUMENTS_SHOWN_MAX:
+                break
+            looked: list[OfferedDocument] = []
             if kind == TEXT.name and not name:
-                found += await self._texts(merge.target, those)
+                looked = await self._texts(merge.target, those)
+            elif (kind, name) == (DICT.name, TITLES):
+                # A new document's title stands above its lines; that another is renamed is seen here alone.
+                looked = [_document(kind, name, "", list(_lines_of(titles, only_replaced=True)))]
             elif kind in _KINDS:
                 changed = await self._values(merge.target, _KINDS[kind], name, those)
                 _, title = titles.get(document_key(kind, name), ((), ()))
-                shown = "".join(title[:1]) or await self._title(merge.target, kind, name)
-                found.append(_document(kind, name, shown, list(_lines_of(changed))))
-        return [one for one in found if one["lines"]][:OFFERED_DOCUMENTS_SHOWN_MAX]
+                # The title that is known here: an offer must not have one document taken for another.
+                shown = await self._title(merge.target, kind, name) or "".join(title[:1])
+                looked = [_document(kind, name, shown, list(_lines_of(changed)))]
+            found += [one for one in looked if one["lines"]]  # others would crowd out what is to be seen
+        return found[:OFFERED_DOCUMENTS_SHOWN_MAX]
 
     async def _title(self, target: Branch, kind: str, name: str) -> str:
         key = document_key(kind, name)
@@ -177,9 +183,11 @@ def _there(tips: Mapping[CommitId, str | None]) -> tuple[str, ...]:
     return tuple(value for value in reversed(list(tips.values())) if value is not None)
 
 
-def _lines_of(changed: Mapping[str, Change]) -> Iterator[OfferedLine]:
-    """Yield a line for each item or value that goes or comes."""
+def _lines_of(changed: Mapping[str, Change], *, only_replaced: bool = False) -> Iterator[OfferedLine]:
+    """Yield a line for each item or value that goes or comes, or only where one stood before."""
     for key, (before, after) in changed.items():
+        if only_replaced and not before:
+            continue
         for change, values, others in (("removed", before, after), ("added", after, before)):
             for value in dict.fromkeys(values):
                 if value not in others:
@@ -187,8 +195,8 @@ def _lines_of(changed: Mapping[str, Change]) -> Iterator[OfferedLine]:
 
 
 def _pair(old: ClearText | None, new: ClearText | None) -> tuple[str, str, str]:
-    """Return a text's title, and what it says before and after."""
-    titles = [one.title for one in (new, old) if one is not None and one.title]
+    """Return a text's title as it is known, and what it says before and after."""
+    titles = [one.title for one in (old, new) if one is not None and one.title]
     return "".join(titles[:1]), old.text if old else "", new.text if new else ""
 
 

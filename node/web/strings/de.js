@@ -426,6 +426,7 @@ export const text = {
   mergeAbout: (branch) => `Das Übernehmen ergänzt ${branch} für alle. Es lässt sich nicht als Ganzes zurücknehmen; einzelne Beiträge lassen sich löschen.`,
   cannotCome: (count) => `${many(count, "Änderung kann", "Änderungen können")} nicht mitkommen: zu groß oder hier nicht lesbar.`,
   gained: (added, removed) => [added && `${added} dazu`, removed && `${removed} weg`].filter(Boolean).join(", "),
+  offeredNames: { ".titles": "Namen von Listen und Tabellen", ".removed": "Entfernte Listen und Tabellen" },
   gainedOne: { added: "dazu", removed: "weg" },
   offerMerged: "Alles, was davon kam, ist übernommen.",
   offerComes: "Noch ist nichts davon gekommen.",

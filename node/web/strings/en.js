@@ -422,6 +422,7 @@ export const text = {
   mergeAbout: (branch) => `Merging adds to ${branch} for everybody. It cannot be undone as a whole; single posts can be deleted.`,
   cannotCome: (count) => `${many(count, "change")} cannot come along: too large, or not readable here.`,
   gained: (added, removed) => [added && `${added} added`, removed && `${removed} removed`].filter(Boolean).join(", "),
+  offeredNames: { ".titles": "Names of lists and tables", ".removed": "Lists and tables that were removed" },
   gainedOne: { added: "added", removed: "removed" },
   offerMerged: "All that came of it is merged.",
   offerComes: "Nothing of it has come yet.",

@@ -144,9 +144,9 @@ function Look({ offer, repo, again, refuse }) {
 }
 
 /** What a list, a table or a text would gain and lose, line by line. */
-function Difference({ of: { kind, title, added, removed, lines } }) {
+function Difference({ of: { kind, name, title, added, removed, lines } }) {
   const known = lines.filter(({ change }) => change in SIGNS).length;
-  return html`<section class="sect"><header><h3><bdi>${title || (kind === "text" ? text.mainText : text.panels[kind])}</bdi></h3>
+  return html`<section class="sect"><header><h3><bdi>${title || (name.startsWith(".") && text.offeredNames[name]) || (kind === "text" ? text.mainText : text.panels[kind])}</bdi></h3>
       <span class="tag"><${Icon} name=${ICONS[kind]} size="s" />${text.gained(added, removed)}</span></header>
     <div class="diff" dir="auto">${lines.map(({ change, text: said }) => html`<div class=${CLASSES[change]}>
       <span aria-hidden="true">${SIGNS[change] ?? (change === "skipped" ? "…" : "")}</span><span>${change in SIGNS && html`<span class="unseen">${text.gainedOne[change]}: </span>`}${said}</span></div>`)}</div>

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from node.api.targets import Targets
-from node.content.documents import Documents
+from node.content.documents import REMOVED, TITLES, Documents
 from node.content.merge_changes import LINE_LENGTH_MAX, MergeChanges
 from node.content.merging import MergePlan, Merging
 from node.content.texts import Texts
@@ -66,6 +66,28 @@ async def test_a_look_at_a_merge_tells_items_and_values_that_come_and_go(alice: 
     assert await _look(alice) == []
     items_now = await documents.read_entries(SET, "repo:main", ["beans", "peas", "leeks"], "")
     assert {key for key, entry in items_now.items() if entry.values} == {"beans", "peas", "leeks"}
+
+
+async def test_a_look_at_a_merge_calls_documents_as_they_are_called_here_and_tells_what_would_hide_them(
+    alice: Node,
+) -> None:
+    documents = _documents(alice)
+    await documents.edit(DICT, "repo:main", {"rent": "500"}, "budget")
+    await documents.edit(DICT, "repo:main", {"dict/budget": "Budget"}, TITLES)
+    await _fork(alice)
+    for number in range(OFFERED_DOCUMENTS_SHOWN_MAX):
+        await documents.edit(SET, "repo:draft", {"one": ""}, f"list {number}")
+        await documents.edit(SET, "repo:draft", {"one": None}, f"list {number}")
+    await documents.edit(DICT, "repo:draft", {"dict/budget": "Shopping", "set/new": "New"}, TITLES)
+    await documents.edit(DICT, "repo:draft", {"rent": "900"}, "budget")
+    await documents.edit(SET, "repo:draft", {"dict/budget": ""}, REMOVED)
+    titles, budget, removed = await _look(alice)
+    assert (titles["name"], _told(titles)) == (
+        TITLES,
+        [("removed", "dict/budget: Budget"), ("added", "dict/budget: Shopping")],
+    )
+    assert (removed["name"], _told(removed)) == (REMOVED, [("added", "dict/budget")])
+    assert (budget["title"], budget["added"]) == ("Budget", 1)
 
 
 @pytest.mark.slow  # processes look at texts
