@@ -2539,6 +2539,7 @@ export interface HealthCheck {
 export interface KeyStatus {
   node: string;
   protection: "keyring" | "none" | "passphrase";
+  recovered: boolean;
   seal_command: string;
   unused: boolean;
   user: string;

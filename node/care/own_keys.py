@@ -40,11 +40,13 @@ class OwnKeys:
     async def show(self) -> KeyStatus:
         """Return how the keys are kept. Raises ServiceError `bad_config`."""
         file = await self._hub.run_blocking(read_keys, self._home)
+        loss = await self._hub.run_blocking(read_loss, self._hub.replica.database.folder)
         return {
             "node": file.node,
             "user": file.user,
             "protection": file.protection,
             "unused": await self._hub.run_blocking(self._is_unused),
+            "recovered": loss is not None and loss.cause == "recovered",
             "seal_command": f"{command_for(self._home)} key seal",
         }
 

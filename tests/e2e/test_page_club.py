@@ -279,7 +279,10 @@ def test_who_lost_a_computer_comes_back_by_the_words_on_the_page_alone(tmp_path:
         assert again.client.show_status()["user"] == user
         assert again.client.show_me()["name"] is None
         link = bob.client.create_invitation(repo, permission="write", expires_seconds=3600)["invitation"]
-        page.click("#recovered a")
+        page.evaluate("location.hash = ''")
+        # Asked neither for a name nor for words.
+        page.until("document.querySelector('#start[data-step=begin]')")
+        page.click("#start .way")
         join_by_link(page, link)
         page.until(says("written before", "document.getElementById('timeline')"), 60)
         page.until("document.getElementById('text')", 60)

@@ -49,7 +49,6 @@ function Recover({ isSealed, done }) {
     if (!(await ask({ title: text.recoverAsk, lines: text.recoverLines }, text.recover))) return;
     const key_file = file ? await file.slice(0, KEY_FILE_READ).text() : "";
     const { user } = await api.recoverUser({ words, key_file, file_passphrase, passphrase });
-    localStorage.setItem(OFFERED, user); // who has them needs no offer of them
     done(user);
   };
   const own = isSealed && html`<label>${text.passphraseHere} <input type="password" name="passphrase" required maxlength="1024" autocomplete="current-password" /></label>`;

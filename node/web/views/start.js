@@ -19,8 +19,10 @@ export function Start() {
   const own = me.value;
   const [done, setDone] = useState(null);
   const isMine = isPerson.value && actions.value.includes("node");
-  if (isMine && !own) return null; // it comes
-  const isOffered = !isMine || localStorage.getItem(OFFERED) === own.user;
+  const keys = useLoaded(async () => isMine && api.showKeys(), [isMine, own?.user], true);
+  if (isMine && !(own && (keys.data || keys.error))) return null; // it comes
+  // Who came back by words or a file has them, and a name in each repo.
+  const isOffered = !isMine || keys.data?.recovered || localStorage.getItem(OFFERED) === own.user;
   const step = done ?? (isOffered ? "begin" : own.name ? "key" : "name");
   const offered = () => {
     localStorage.setItem(OFFERED, own.user);

@@ -74,6 +74,7 @@ class KeyStatus(TypedDict):
         Literal["passphrase", "keyring", "none"], means("What they are sealed by. `none`: nothing.")
     ]
     unused: Annotated[bool, means("Nothing rests on the user's key: `recover_user` replaces it.")]
+    recovered: Annotated[bool, means("The user came by words or a file, and is older than this node.")]
     seal_command: _Command
 
 

@@ -139,7 +139,8 @@ async def test_an_unused_key_gives_way_to_that_of_words_and_to_that_of_a_file(
         )
     ]
     async with served(tmp_path) as one:
-        assert (await one.client.get(f"{API}/keys")).json()["unused"]
+        shown = (await one.client.get(f"{API}/keys")).json()
+        assert (shown["unused"], shown["recovered"]) == (True, False)
         for given, code in (
             ({}, "bad_request"),
             ({"words": words, "key_file": files[0]}, "bad_request"),
@@ -162,6 +163,8 @@ async def test_an_unused_key_gives_way_to_that_of_words_and_to_that_of_a_file(
     assert loss is not None
     assert (loss.cause, loss.has_past, loss.repos) == ("recovered", True, None)
     async with served(tmp_path) as one:
+        shown = (await one.client.get(f"{API}/keys")).json()
+        assert (shown["unused"], shown["recovered"]) == (True, True)
         assert await _recover(one, words=words) == "already_exists"
         assert await _recover(one, key_file=files[1]) == "done", "the key of words is on paper"
     assert open_keys(tmp_path, no_passphrase).user_seed == second.user_seed
