@@ -6,6 +6,7 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import msgspec
@@ -77,7 +78,7 @@ def find_faults(value: object, schema: Mapping[str, object]) -> list[str]:
     """Return where a value does not keep to a JSON Schema, at most 16 texts. `$id` of items is not looked at.
 
     A schema that names another is refused: whoever stated it would choose which file or address this machine reads. Raises
-    ImportError without the extra `schema`.
+    RavelError `bad_input` for it and for one by which nothing can be checked, ImportError without the extra `schema`.
     """
     try:
         from jsonschema import validators
@@ -86,15 +87,16 @@ def find_faults(value: object, schema: Mapping[str, object]) -> list[str]:
         raise ImportError(
             "schemas are checked with jsonschema, which the extra `schema` of the client has"
         ) from None
-    check: Any = validators.validator_for(schema, default=validators.Draft202012Validator)(
-        schema, registry=Registry()
-    )
-    found: list[str] = []
-    for error in check.iter_errors(_without_ids(value)):
-        found.append(f"{error.json_path}: {error.message[:200]}")
-        if len(found) == _FAULTS_SHOWN_MAX:
-            break
-    return found
+    try:
+        check: Any = validators.validator_for(schema, default=validators.Draft202012Validator)(
+            schema, registry=Registry()
+        )
+        errors = islice(check.iter_errors(_without_ids(value)), _FAULTS_SHOWN_MAX)
+        return [f"{error.json_path}: {error.message[:200]}" for error in errors]
+    except Exception as error:  # whatever the library makes of a schema that anybody may have stated
+        raise RavelError(
+            "bad_input", f"nothing can be checked by that schema: {str(error)[:200]}", "state another"
+        ) from None
 
 
 def _without_ids(value: object) -> object:

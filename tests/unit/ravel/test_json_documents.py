@@ -212,5 +212,12 @@ def test_faults_are_counted_up_to_a_bound_and_nothing_is_fetched(tmp_path: Path)
     here = tmp_path / "schema.json"
     here.write_text("{}")
     for address in ("https://example.org/schema", here.as_uri()):
-        with pytest.raises(Exception, match="Unresolvable"):
+        with pytest.raises(RavelError, match="Unresolvable"):
             find_faults({}, {"$ref": address})
+
+
+@pytest.mark.parametrize("schema", [{"type": 5}, {"pattern": "("}, {"$ref": "#"}, {"enum": 1}])
+def test_a_schema_that_is_none_is_an_error_of_the_client(schema: dict[str, object]) -> None:
+    with pytest.raises(RavelError, match="by that schema") as caught:
+        find_faults("text", schema)
+    assert caught.value.code == "bad_input"
