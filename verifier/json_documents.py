@@ -129,6 +129,12 @@ def piece_at(address: Address, pieces: Pieces, number: int) -> Address:
     return (*address, f"${pieces.name}", str(number))
 
 
+def is_piece(address: Address) -> bool:
+    """Return True if a piece of a long value may stand at an address."""
+    is_named = len(address) > 2 and address[-2].startswith("$")
+    return is_named and parse_key(key_of(address[:-2])) is not None
+
+
 def join_pieces(address: Address, pieces: Pieces, entries: Mapping[str, DocumentEntry]) -> Whole | None:
     """Return the value of which just so many pieces stand in these registers; None where they do not, or are none."""
     parts: list[str] = []

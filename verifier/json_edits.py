@@ -35,6 +35,7 @@ from verifier.json_documents import (
     Whole,
     clean_value,
     content_text,
+    is_piece,
     key_of,
     parse_content,
     parse_key,
@@ -190,19 +191,39 @@ class JsonEditor:
         return show_tree(self._tree)[0]
 
     def operations(self) -> Iterator[Operation]:
-        """Yield the operations to write. A register that has this content already needs none."""
+        """Yield the operations to write. A register that has this content already needs none.
+
+        Pieces that nothing names any more go last: whoever has a part of the commits reads the value before, or the new one.
+        """
+        gone: list[Operation] = []
         for address, (content, is_increment) in self._said.items():
-            key = key_of(address)
             text = None if content is None else content_text(content)
-            entry = self._parts.entries.get(address)
-            values = set[str | None]() if entry is None else {tip.value for tip in entry.values}
-            if not is_increment and values == (set() if text is None else {text}):
+            if not is_increment and self._holds(address, text):
                 continue
             if text is not None and len(text.encode()) > DICT_VALUE_SIZE_MAX:
                 raise ValueTooLarge(
                     f"{_name_of(address)} names what is over {DICT_VALUE_SIZE_MAX} bytes long"
                 )
-            yield Operation(key, text, is_increment)
+            operation = Operation(key_of(address), text, is_increment)
+            if text is None and is_piece(address):
+                gone.append(operation)
+            else:
+                yield operation
+        yield from gone
+
+    def _holds(self, address: Address, text: str | None) -> bool:
+        """Return True if just this stands at an address, and of a piece, if what names it stands too.
+
+        Else somebody may let go of the piece who has not seen that it is named anew.
+        """
+        entry = self._parts.entries.get(address)
+        values = set[str | None]() if entry is None else {tip.value for tip in entry.values}
+        if values != (set() if text is None else {text}):
+            return False
+        if text is None or not is_piece(address):
+            return True
+        named = self._said.get(address[:-2], (None, False))[0]
+        return named is None or self._holds(address[:-2], content_text(named))
 
     def _new_item(self) -> str:
         made = "".join(_ID_DIGITS[self._random(32)] for _ in range(_ID_SIZE))
@@ -358,7 +379,7 @@ class JsonEditor:
                 raise EditRefused(
                     f"{_name_of(address)} has too long keys for a value of over {DICT_VALUE_SIZE_MAX} bytes"
                 )
-            self._parts.pieces.add(piece)
+            self._parts.note_piece(piece)
             self._said[piece] = (Whole(part), False)
         self._said.pop(address, None)
         self._say(address, pieces)

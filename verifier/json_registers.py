@@ -15,7 +15,7 @@ from verifier.json_documents import (
     ListMark,
     Pieces,
     Place,
-    join_pieces,
+    is_piece,
     key_of,
     parse_key,
     parse_position,
@@ -101,8 +101,8 @@ class PartialTree:
         self.tree = JsonTree()
         self.entries: dict[Address, DocumentEntry] = {}
         """Entries that were read, by address; also of pieces of long values."""
-        self.pieces: set[Address] = set()
-        """Addresses of pieces that were read or are about to be written."""
+        self._pieces: list[Address] = []
+        """Addresses of pieces that were read or are about to be written. Sorted."""
         self._registers = registers
         self._known: set[Address] = set()
         """Addresses of which it is known what stands."""
@@ -134,12 +134,23 @@ class PartialTree:
         for address in self._known:
             node = self.tree.node(address)
             if node is not None and isinstance(node.own, Pieces):
-                self.tree.state(address, join_pieces(address, node.own, entries))
+                content, _ = read_register(address, self.entries[address], entries)
+                self.tree.state(address, content)
         self._whole.add(())
 
     def pieces_below(self, address: Address) -> list[Address]:
-        """Return the addresses of pieces below one, of which all is known. Costs O(pieces that are known)."""
-        return [one for one in self.pieces if one[: len(address)] == address]
+        """Return the addresses of pieces below one, of which all is known. Costs O(these, and log n)."""
+        size = len(address)
+        start = bisect_left(self._pieces, address, key=lambda one: one[:size])
+        return self._pieces[start : bisect_right(self._pieces, address, key=lambda one: one[:size])]
+
+    def note_piece(self, piece: Address) -> bool:
+        """Note that a piece stands at an address, or is about to; return True if that was not known."""
+        at = bisect_left(self._pieces, piece)
+        is_new = self._pieces[at : at + 1] != [piece]
+        if is_new:
+            self._pieces.insert(at, piece)
+        return is_new
 
     def add_item(self, item: str) -> None:
         """Take note of a new item: nothing stands of it."""
@@ -248,9 +259,8 @@ class PartialTree:
         for key, entry in entries.items():
             address = parse_key(key)
             if address is None:
-                piece = _parse_piece(key)
-                if piece is not None and piece not in self.pieces:
-                    self.pieces.add(piece)
+                piece = tuple(key.split("\0"))
+                if is_piece(piece) and self.note_piece(piece):
                     self.entries[piece] = entry
                 continue
             if self._is_known(address):
@@ -261,15 +271,6 @@ class PartialTree:
             self.tree.state(address, content)
             if isinstance(content, Place):
                 insort(self._stored.setdefault(content.list_address, []), (content.fraction, address[1]))
-
-
-def _parse_piece(key: str) -> Address | None:
-    """Return the address that a key is, if a piece of a long value may stand there."""
-    address = tuple(key.split("\0"))
-    is_piece = (
-        len(address) > 2 and address[-2].startswith("$") and parse_key(key_of(address[:-2])) is not None
-    )
-    return address if is_piece else None
 
 
 def _part(

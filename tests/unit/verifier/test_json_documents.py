@@ -341,6 +341,56 @@ def test_of_long_values_put_apart_one_shows_whole_and_the_other_is_a_conflict(
     assert [key for key, entry in alice.entries().items() if entry.values] == ["\0text"]
 
 
+def test_a_long_value_that_is_chosen_of_two_stays_where_another_chooses_the_other(
+    authors: tuple[Author, Author],
+) -> None:
+    """Its pieces stand while it is chosen; who chooses the other at the same time lets go of those that it sees."""
+    alice, bob = authors
+    long = "a" * 400_000
+    _start(alice, {})
+    _together(alice, bob)
+    for author, value in ((alice, long), (bob, "short")):
+        editor = author.editor()
+        editor.put(("text",), value)
+        author.write(editor)
+    _together(alice, bob)
+    for author, value in ((alice, long), (bob, "short")):
+        editor = author.editor()
+        editor.put(("text",), value)
+        author.write(editor)
+    _together(alice, bob)
+    found = read_json(alice.entries())
+    assert [found.value, *(one.value for one in found.conflicts)] == [{"text": "short"}, long]
+
+
+def test_a_long_value_is_let_go_only_once_another_stands(authors: tuple[Author, Author]) -> None:
+    """Of the commits of an edit a node may have the first alone, or the rest may be void."""
+    alice, _ = authors
+    _start(alice, {"text": "a" * 400_000, "n": 1})
+    for path, value in ((("text",), "b" * 400_000), ((), {"n": 2})):
+        editor = alice.editor()
+        editor.put(path, value)
+        keys = [one.key for one in editor.operations()]
+        gone = [one.key for one in editor.operations() if one.value is None and "$" in one.key]
+        assert gone
+        assert keys[-len(gone) :] == gone
+        alice.write(editor)
+    assert alice.value() == {"n": 2}
+    assert [key for key, entry in alice.entries().items() if entry.values] == ["\0n"]
+
+
+def test_an_edit_sees_what_stands_beside_a_long_value_without_pieces(authors: tuple[Author, Author]) -> None:
+    name = as_commit_id(bytes(32))
+    texts = ("1", f'{{"long":"{ITEM}","pieces":2}}')
+    tips = tuple(DocumentValue(name, (0, 0, place, name), text) for place, text in enumerate(texts))
+    entries = {"\0a": DocumentEntry(tips)}
+    assert (
+        JsonEditor(HeldRegisters(entries), Random(1).randrange).value()
+        == read_json(entries).value
+        == {"a": 1}
+    )
+
+
 @pytest.mark.parametrize(
     "pieces",
     [
