@@ -129,11 +129,11 @@ class FileService:
                 async with aclosing(_pieces(chunks)) as pieces:
                     async for piece in pieces:
                         await run(batch.add, piece)
-                adding = _Adding(branch, await run(_finish_batch, batch, draft))
-                written = await self._write(branch, epoch, draft, adding.plan)
+                adding = _Adding(branch, await run(_finish_batch, batch, draft), self._keep_again)
+                written = await self._write(branch, epoch, draft, adding.plan, adding.keep_known)
                 if not written:
-                    # Others may have added the same, and their content has not come here.
-                    await self._hub.write(self._keep_content, draft)
+                    # Others may have added the same, and their content has not come here, or was given up.
+                    await self._hub.write(self._keep_content, draft, adding)
         files = await run(adding.views, written, self._own_fields(branch), self._names(branch))
         return {"branch": id_text(branch.branch_id), "files": files}
 
@@ -150,7 +150,12 @@ class FileService:
         return branch, replica.writing_epoch(repo)
 
     async def _write(
-        self, branch: Branch, epoch: Epoch, draft: PackDraft, drafts: Sequence[Draft] | Plan
+        self,
+        branch: Branch,
+        epoch: Epoch,
+        draft: PackDraft,
+        drafts: Sequence[Draft] | Plan,
+        keep_known: Callable[[Connection], None] = lambda _: None,
     ) -> list[WrittenCommit]:
         """Write commits that name what the draft holds."""
         written = await write_commits(
@@ -158,7 +163,7 @@ class FileService:
             self._author,
             branch,
             drafts,
-            after=partial(_keep_added, draft, branch.num),
+            after=partial(_keep_added, draft, branch.num, keep_known),
             files_epoch=epoch.num,
         )
         draft.is_kept = bool(written)
@@ -273,19 +278,24 @@ class FileService:
     async def _fetch(self, branch: Branch, object_id: ObjectId, ids: Sequence[BlockId]) -> None:
         """Fetch blocks of a content. It is not given up for what was shown before. Raises as `fetch_blocks`."""
         if self._hub.replica.repos[branch.repo_num].kept_days:
-            await self._hub.write(self._keep_again, branch, object_id)
+            await self._hub.write(self._keep_fetched, branch, object_id)
         await fetch_blocks(self._hub, branch, ids)
 
     # --- in threads ---
 
-    def _keep_again(self, branch: Branch, object_id: ObjectId) -> None:
-        self._hub.proofs.lose_file(object_id)
+    def _keep_fetched(self, branch: Branch, object_id: ObjectId) -> None:
         with self._hub.replica.database.write() as connection:
-            keep_files(connection, branch.num, object_id)
+            self._keep_again(connection, branch, [object_id])
 
-    def _keep_content(self, draft: PackDraft) -> None:
+    def _keep_again(self, connection: Connection, branch: Branch, ids: Sequence[ObjectId]) -> None:
+        for object_id in ids:
+            self._hub.proofs.lose_file(object_id)
+        keep_files(connection, branch.num, ids)
+
+    def _keep_content(self, draft: PackDraft, adding: "_Adding") -> None:
         with self._hub.replica.database.write() as connection:
             draft.keep(connection)
+            adding.keep_known(connection)
         draft.is_kept = True
 
     def _load(
@@ -360,9 +370,15 @@ def _keys_of(rows: Sequence[FileRow]) -> set[BlockKey]:
 class _Adding:
     """Files of one request on their way into the store."""
 
-    def __init__(self, branch: Branch, files: list[EncryptedFile]) -> None:
+    def __init__(
+        self,
+        branch: Branch,
+        files: list[EncryptedFile],
+        keep_again: Callable[[Connection, Branch, Sequence[ObjectId]], None],
+    ) -> None:
         self._branch = branch
         self._files = files
+        self._keep_again = keep_again
         self._known: dict[int, FileRow] = {}
         self._groups: list[list[int]] = []
 
@@ -374,6 +390,10 @@ class _Adding:
         new = [place for place in range(len(wanted)) if place not in self._known]
         self._groups = group_files(self._files, new)
         return [draft_files(self._files[place] for place in group) for group in self._groups]
+
+    def keep_known(self, connection: Connection) -> None:
+        """Give up no content that the branch has already: it is here now, and may be nowhere else."""
+        self._keep_again(connection, self._branch, list({row.object_id for row in self._known.values()}))
 
     def views(
         self, written: Sequence[WrittenCommit], author: _Author, name_of: Callable[[UserId], str]
@@ -391,10 +411,15 @@ class _Adding:
 
 
 def _keep_added(
-    draft: PackDraft, branch_num: int, connection: Connection, written: Sequence[WrittenCommit]
+    draft: PackDraft,
+    branch_num: int,
+    keep_known: Callable[[Connection], None],
+    connection: Connection,
+    written: Sequence[WrittenCommit],
 ) -> None:
     """Keep in the storing transaction the content that commits add, and note that it is here alone."""
     draft.keep(connection)
+    keep_known(connection)
     note_files_added(connection, branch_num, {one.commit_id for one in written})
 
 

@@ -14,6 +14,7 @@ from storage.blobs.files import IS_REMOVED, IS_SPARED
 from storage.blobs.packs import Packs
 from storage.blobs.relayed_files import look_at_block
 from storage.commits.absent_bodies import OldPosts
+from storage.engine.id_keys import chunks
 from storage.schema.schema import commits, files, spared_files
 
 _COUNTED_AT_ONCE: Final = 1000
@@ -65,11 +66,12 @@ def spare_files(connection: Connection, old: OldPosts, object_id: ObjectId) -> i
     return len(rows)
 
 
-def keep_files(connection: Connection, branch_num: int, object_id: ObjectId) -> None:
-    """Give a content of a branch up no more: it is fetched. Costs O(files of this content)."""
-    of_branch = (files.c.branch_num == branch_num) & (files.c.object_id == object_id)
-    same = select(files.c.num).where(of_branch)
-    connection.execute(delete(spared_files).where(spared_files.c.file_num.in_(same)))
+def keep_files(connection: Connection, branch_num: int, object_ids: Sequence[ObjectId]) -> None:
+    """Give contents of a branch up no more: they are fetched, or added here. Costs O(files of these contents)."""
+    for part in chunks(object_ids):
+        of_branch = (files.c.branch_num == branch_num) & files.c.object_id.in_(part)
+        same = select(files.c.num).where(of_branch)
+        connection.execute(delete(spared_files).where(spared_files.c.file_num.in_(same)))
 
 
 def keep_recent_files(connection: Connection, branch_num: int, posts_from: int) -> None:

@@ -23,6 +23,7 @@ from storage.commits.absent_bodies import OldPosts
 from storage.repos.repos import DAY_MS
 from tests.support.nodes import Node, open_nodes, share
 from tests.unit.node.care.test_giving_up import NOW_MS, online, rule
+from tests.unit.node.content.test_file_batch import _body
 
 pytestmark = pytest.mark.slow
 DATA = os.urandom(2 * LEAF_SIZE + 5)
@@ -196,7 +197,7 @@ def _keep_less_at_the_holder(alice: Node, carol: Node) -> None:
 def _have_more_come(alice: Node, carol: Node) -> None:
     """A reader fetches a block that was not here when the file was shown."""
     assert carol.hub.proofs.file is not None
-    _files(carol)._keep_again(carol.branch(), carol.hub.proofs.file)
+    _files(carol)._keep_fetched(carol.branch(), carol.hub.proofs.file)
 
 
 def _leave(alice: Node, carol: Node) -> None:
@@ -242,6 +243,21 @@ async def test_a_wider_rule_takes_files_back_that_are_marked(
         assert spared(carol) == 0
     collect(carol)
     assert await places(carol) == ["here"]
+
+
+@pytest.mark.parametrize("others", [{}, {"new": b"new"}])
+async def test_a_file_that_is_added_again_stays(
+    nodes: list[Node], others: dict[str, bytes], autojump_clock: MockClock
+) -> None:
+    """Its commit is there already, and what is added may have blocks that nobody has shown."""
+    alice, carol, _ = nodes
+    async with online((carol, alice)):
+        rule(carol, 90)
+        assert await look(carol) == 1
+    await _files(carol).add_many("main", _stream(_body({"old": DATA, **others})))
+    assert spared(carol) == 0
+    collect(carol)
+    assert await read(carol) == DATA
 
 
 async def test_an_answer_to_a_question_from_before_shows_nothing(
