@@ -56,7 +56,9 @@ class FileFetcher:
                 await self._hub.proofs.rules.wait(rules)
 
     async def look(self) -> None:
-        """Fetch what is new, and try some of the rest again. Raises StorageError."""
+        """Fetch what is new, and try some of the rest again, while anybody is there. Raises StorageError."""
+        if not self._hub.sources:
+            return
         replica, rules = self._hub.replica, self._hub.proofs.rules.count
         if rules != self._rules:  # files that were passed over may be kept now
             self._upto.clear()
@@ -77,7 +79,7 @@ class FileFetcher:
                 absent.clear()  # all are tried
             for _ in range(min(len(absent), RETRIED_MAX)):
                 await self._try(branch, absent.popleft())
-            while ids := await self._hub.run_blocking(self._load_next, branch):
+            while self._hub.sources and (ids := await self._hub.run_blocking(self._load_next, branch)):
                 for object_id in ids:
                     await self._try(branch, object_id)
 
@@ -90,8 +92,7 @@ class FileFetcher:
         try:
             has_room = await self._hub.run_blocking(self._has_room)
             if has_room and self._hub.sources:
-                await self._files.fetch(branch, object_id)
-                is_done = True
+                is_done = await self._files.fetch(branch, object_id, self._has_room)
         except ServiceError as error:
             is_done = error.code != "incomplete"  # nobody can read it, or it was removed meanwhile
         finally:

@@ -261,11 +261,17 @@ class FileService:
             "names": sorted({row.name for row in rows}),
         }
 
-    async def fetch(self, branch: Branch, object_id: ObjectId) -> None:
-        """Have all of a content here. Raises ServiceError as `open` and `read`, StorageError."""
+    async def fetch(self, branch: Branch, object_id: ObjectId, has_room: Callable[[], bool]) -> bool:
+        """Have all of a content here, and return True; False once the disk has no room: a file may have a TiB.
+
+        Raises ServiceError as `open` and `read`, StorageError.
+        """
         file = await self.open(id_text(branch.branch_id), id_text(object_id))
         for start in range(0, file.size, _WINDOW_SIZE):
+            if not await self._hub.run_blocking(has_room):
+                return False
             await self._fetch_missing(file, start, min(start + _WINDOW_SIZE, file.size))
+        return True
 
     async def _fetch_missing(self, file: OpenFile, start: int, stop: int) -> None:
         """Get what is not here of a range: level by level of its tree, then its leaves."""
@@ -277,7 +283,8 @@ class FileService:
 
     async def _fetch(self, branch: Branch, object_id: ObjectId, ids: Sequence[BlockId]) -> None:
         """Fetch blocks of a content. It is not given up for what was shown before. Raises as `fetch_blocks`."""
-        if self._hub.replica.repos[branch.repo_num].kept_days:
+        repo = self._hub.replica.repos.get(branch.repo_num)  # None: it was deleted meanwhile
+        if repo is not None and repo.kept_days:
             await self._hub.write(self._keep_fetched, branch, object_id)
         await fetch_blocks(self._hub, branch, ids)
 

@@ -1,20 +1,23 @@
 """Contents of files come before they are opened, where a repo keeps all of them."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
 from trio.testing import MockClock
 
-from node.content import file_fetching
+from node.content import file_fetching, files
 from node.content.file_fetching import FileFetcher
+from node.sync.hub import Hub
 from node.sync.kept_parts import keep_contents
+from protocol.ids import BlockId
 from protocol.limits.formats import LEAF_SIZE
-from storage.repos.repos import DAY_MS
+from storage.repos.deletion import forget_repo
+from storage.repos.repos import DAY_MS, Branch
 from tests.support.nodes import Node, open_nodes, share
 from tests.unit.node.care.test_giving_up import NOW_MS, online
-from tests.unit.node.care.test_giving_up_files import _files, _stream, places
+from tests.unit.node.care.test_giving_up_files import _files, _stream, places, read
 
 pytestmark = pytest.mark.slow
 
@@ -106,3 +109,56 @@ async def test_a_disk_that_is_low_is_left_to_what_people_open(
             assert await places(carol) == ["away", "away"]
         await fetcher.look()
         assert await places(carol) == ["here", "here"]
+
+
+async def test_a_file_stops_where_the_disk_gets_low(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    alice, carol, _ = nodes
+    _keep(carol)
+    fetcher = _fetcher(carol)
+    monkeypatch.setattr(files, "_WINDOW_SIZE", LEAF_SIZE)
+    room = iter([True] * 4)
+    async with online((carol, alice)):
+        with monkeypatch.context() as patch:
+            patch.setattr(FileFetcher, "_has_room", lambda _: next(room, False))
+            await fetcher.look()
+            assert [len(absent) for absent in fetcher._absent.values()] == [1], "one leaf of two is here"
+        await fetcher.look()
+    assert len(await read(carol, "new")) == 2 * LEAF_SIZE
+
+
+async def test_nothing_is_tried_while_nobody_is_there(nodes: list[Node], autojump_clock: MockClock) -> None:
+    alice, carol, _ = nodes
+    async with online((carol, alice)):
+        pass
+    _keep(carol)
+    fetcher = _fetcher(carol)
+    await fetcher.look()
+    assert fetcher._absent == {}, "else these would come a few in each look"
+
+
+async def test_a_repo_that_is_deleted_meanwhile_is_left(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    alice, carol, _ = nodes
+    _keep(carol)
+    fetcher = _fetcher(carol)
+    await _files(alice).add("main", "third", _stream(os.urandom(3 * LEAF_SIZE)))
+    fetched = list[BlockId]()
+    fetch_blocks = files.fetch_blocks
+    monkeypatch.setattr(files, "_WINDOW_SIZE", LEAF_SIZE)
+
+    async def fetch_then_delete(hub: Hub, branch: Branch, ids: Sequence[BlockId]) -> None:
+        await fetch_blocks(hub, branch, ids)
+        fetched.extend(ids)
+        for repo in list(carol.replica.repos.values()) if len(fetched) == 7 else ():
+            with carol.replica.change() as change:
+                forget_repo(change.connection, repo.num)
+                change.changed_repos.add(repo.repo_id)
+
+    async with online((carol, alice)):
+        monkeypatch.setattr(files, "fetch_blocks", fetch_then_delete)
+        await fetcher.look()
+    assert len(fetched) == 7, "two files, and of the third the root, the last leaf, and the first"
+    assert carol.replica.repos == {}
