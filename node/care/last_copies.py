@@ -2,7 +2,8 @@
 
 This node tells all peers first that it keeps no contents of the repo, so that nobody counts on it any more. Then one peer
 has to hold all: a relay that this node compares the repo with now, or a node that keeps all, and has answered since it was
-told. A node whose user is known to be no member does not count.
+told. A node whose user is known to be no member does not count. A peer tells a relay nothing of what it keeps, so a relay's
+own node, which cannot ask for commits either, finds none.
 
 Who deletes a repo too, or keeps a part, has told so before that answer, on the same connection. So of two nodes that delete
 a repo for each other's sake at most one goes on; and who gives contents up by age (`node.care.giving_up`) relies on none
@@ -93,8 +94,11 @@ class LastCopies:
             for source in list(self._hub.sources):
                 user = self._hub.owners.user_of(source.peer)
                 may_count = source.answers_bodies and (user is None or user in members)
-                is_level = level.get(source.peer) is False  # and no relay
-                if is_level and may_count and await self._answers(source, topic, newest):
+                if (
+                    level.get(source.peer) is False
+                    and may_count
+                    and await self._hub.proofs.ask(source, topic.topic, newest)
+                ):
                     answered.append(source)
             level = self._find_level(repo)  # again: it may have said since that it keeps less
             holders = [(source, topic) for source in answered if source.peer in level]
@@ -103,15 +107,6 @@ class LastCopies:
             if trio.current_time() >= deadline:
                 return None
             await trio.sleep(BODIES_LOOK_SECONDS)
-
-    async def _answers(self, source: Conversation, topic: Topic, newest: Sequence[CommitId]) -> bool:
-        """Return True if a peer has shown one of these commits; where this node is a relay, if it has answered.
-
-        A relay names publications, so that no peer finds commits that it asks for.
-        """
-        shown = await self._hub.proofs.ask(source, topic.topic, newest)
-        has_answered = source.bodies_found(topic.topic) is not None and not source.is_ending()
-        return bool(shown) or (source.compares_publications and has_answered)
 
     def _find_level(self, repo: Repo) -> dict[PeerId, bool]:
         """Return the peers that hold all of a repo now, and whether they are relays."""
