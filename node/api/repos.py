@@ -173,7 +173,8 @@ class Repos:
         outlook = self._standings.outlook(target)
         await self._hub.run_blocking(self._check_elsewhere, target, outlook)
         async with self._last_copies.leaving(target):
-            await self._sharing.forget(target)
+            # Once more: it may have been deleted meanwhile, and its number be another's.
+            await self._sharing.forget(self._targets.repo(id_text(target.repo_id)))
         return {}
 
     def _check_elsewhere(self, repo: Repo, outlook: Outlook) -> None:

@@ -52,24 +52,28 @@ class LastCopies:
     def __init__(self, hub: Hub, standings: Standings) -> None:
         self._hub = hub
         self._standings = standings
+        self._turn = (
+            trio.Lock()
+        )  # the end of one would have others told that the repo is kept, while the next goes on
 
     @asynccontextmanager
     async def leaving(self, repo: Repo) -> AsyncIterator[None]:
         """Keep nothing of a repo meanwhile, which others show to have. Raises ServiceError `last_copy`, StorageError.
 
-        Costs the line as many bytes as the files have that are here, and are on no relay.
+        Waits until no other one is left. Costs the line as many bytes as the files have that are here, and are on no relay.
         """
-        self._tell(repo, is_leaving=True)
-        try:
-            holders = await self._find_holders(repo)
-            if holders is None:
-                raise ServiceError(
-                    "last_copy", "nobody who is connected now holds all of the repo and keeps it", _ADVICE
-                )
-            await self._check_files(repo, holders)
-            yield
-        finally:
-            self._tell(repo, is_leaving=False)
+        async with self._turn:
+            self._tell(repo, is_leaving=True)
+            try:
+                holders = await self._find_holders(repo)
+                if holders is None:
+                    raise ServiceError(
+                        "last_copy", "nobody who is connected now holds all of the repo and keeps it", _ADVICE
+                    )
+                await self._check_files(repo, holders)
+                yield
+            finally:
+                self._tell(repo, is_leaving=False)
 
     def _tell(self, repo: Repo, *, is_leaving: bool) -> None:
         (self._hub.proofs.leaving.add if is_leaving else self._hub.proofs.leaving.discard)(repo.num)

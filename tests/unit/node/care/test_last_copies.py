@@ -107,6 +107,26 @@ async def test_of_two_that_delete_it_at_once_at_most_one_goes_on(
         assert await may_forget(alice, of_alice), "each keeps all again"
 
 
+async def test_one_that_ends_takes_nothing_back_for_another_that_goes_on(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    """Somebody asks twice: all peers are told for as long as one of both may delete the repo."""
+    alice, carol = nodes
+    async with online(alice, carol) as (of_alice, _):
+        assert await read(carol) == b"a file"
+        told = list[set[int]]()
+
+        async def forget(seconds: float) -> None:
+            async with of_alice.leaving(alice.repo()):
+                await trio.sleep(seconds)
+                told.append(set(alice.hub.proofs.leaving))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(forget, 60)
+            nursery.start_soon(forget, 1)
+        assert told == [{alice.repo().num}] * 2
+
+
 def _keep_no_branch(carol: Node) -> None:
     keep_contents(carol.replica, carol.repo(), set())
     carol.hub.topics_changed()
