@@ -18,6 +18,7 @@ from typing import Final, cast
 import msgspec
 
 from protocol.codec import Value
+from protocol.crypto.hashing import value_name
 from protocol.formats.document_kinds import (
     JSON_DEPTH_MAX,
     JSON_FRACTION_SIZE_MAX,
@@ -136,18 +137,19 @@ def is_piece(address: Address) -> bool:
 
 
 def join_pieces(address: Address, pieces: Pieces, entries: Mapping[str, DocumentEntry]) -> Whole | None:
-    """Return the value of which just so many pieces stand in these registers; None where they do not, or are none."""
+    """Return the value of this name of which just so many pieces stand in these registers; None where they do not."""
     parts: list[str] = []
-    for number in range(
-        pieces.count + 1
-    ):  # one name has one count, or 32 values would be made of the same bytes
+    for number in range(pieces.count + 1):  # one name has one count, or 32 values are of the same bytes
         entry = entries.get(key_of(piece_at(address, pieces, number)))
-        last = entry.values[0].value if entry is not None and entry.values else None
-        said = None if last is None else parse_content(last)
-        if (last is None) != (number == pieces.count):
-            return None
-        parts.append(said.value if isinstance(said, Whole) and isinstance(said.value, str) else "")
-    joined = parse_content("".join(parts))
+        said = parse_content(entry.values[0].value or "") if entry is not None and entry.values else None
+        if not isinstance(said, Whole) or not isinstance(said.value, str):
+            break
+        parts.append(said.value)
+    if len(parts) != pieces.count:
+        return None
+    text = "".join(parts)
+    # Else another writer could put its words into this one's value.
+    joined = parse_content(text) if value_name(text.encode()) == pieces.name else None
     return joined if isinstance(joined, Whole) else None
 
 

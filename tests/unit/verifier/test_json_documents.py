@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from protocol.crypto.hashing import value_name
 from tests.support.ids import as_commit_id
 from tests.support.json_histories import Author, History
 from verifier import json_registers
@@ -392,22 +393,27 @@ def test_an_edit_sees_what_stands_beside_a_long_value_without_pieces(authors: tu
 
 
 @pytest.mark.parametrize(
-    "pieces",
+    "pieces, joined, shown",
     [
-        {},
-        {"/a/$NAME/0": '"[1"'},
-        {"/a/$NAME/0": '"[1"', "/a/$NAME/1": '"]"', "/a/$NAME/2": '""'},
-        {"/a/$NAME/0": '"[1"', "/a/$NAME/1": "1"},
-        {"/a/$NAME/0": '"{"', "/a/$NAME/1": '"}"'},
-        {"/a/$NAME/0": '"[1"', "/a/$OTHER/1": '"]"'},
+        ({"/a/$NAME/0": '"[1"', "/a/$NAME/1": '"]"'}, "[1]", [1]),
+        ({}, "[1]", None),
+        ({"/a/$NAME/0": '"[1]"'}, "[1]", None),
+        ({"/a/$NAME/0": '"[1"', "/a/$NAME/1": '"]"', "/a/$NAME/2": '""'}, "[1]", None),
+        ({"/a/$NAME/0": '"[1]"', "/a/$NAME/1": "1"}, "[1]", None),
+        ({"/a/$NAME/0": '"{"', "/a/$NAME/1": '"}"'}, "{}", None),
+        ({"/a/$NAME/0": '"[1"', "/a/$OTHER/1": '"]"'}, "[1]", None),
+        ({"/a/$NAME/0": '"[2"', "/a/$NAME/1": '"]"'}, "[1]", None),
     ],
 )
-def test_a_long_value_of_other_pieces_says_nothing(pieces: dict[str, str]) -> None:
-    """One is missing, there is one more, one is no text, or they are no scalar and no array."""
-    name, other = "a" * 16, "b" * 16
+def test_a_long_value_of_other_pieces_says_nothing(
+    pieces: dict[str, str], joined: str, shown: list[int] | None
+) -> None:
+    """One is missing, there is one more, one is no text, they are no scalar and no array, or not what was named."""
+    name, other = value_name(joined.encode()), "b" * 16
     said = {key.replace("NAME", name).replace("OTHER", other): text for key, text in pieces.items()}
     own = f'{{"long":"{name}","pieces":2}}'
-    assert read_json(_registers(**{"/a": own, "/b": "1", **said})).value == {"b": 1}
+    wanted = {"b": 1} if shown is None else {"a": shown, "b": 1}
+    assert read_json(_registers(**{"/a": own, "/b": "1", **said})).value == wanted
 
 
 @pytest.mark.parametrize(
