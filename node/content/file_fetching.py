@@ -27,6 +27,8 @@ FREE_SIZE_MIN: Final = 1 << 30
 """Bytes of the disk that stay free, for what this user writes: `ravel doctor` warns below it."""
 RETRIED_MAX: Final = 64
 """Files of a branch that one look tries again: some 0.1 s where nobody has them."""
+ABSENT_MAX: Final = 65_536
+"""Such files of a branch that are remembered, some 5 MB: of more, the first that were tried come again at the next start."""
 _LOADED_AT_ONCE: Final = 256
 
 
@@ -74,7 +76,7 @@ class FileFetcher:
             for num in table.keys() - wanted.keys():
                 del table[num]
         for branch in wanted.values():
-            absent = self._absent.setdefault(branch.num, deque())
+            absent = self._absent.setdefault(branch.num, deque(maxlen=ABSENT_MAX))
             if not self._upto.get(branch.num):
                 absent.clear()  # all are tried
             for _ in range(min(len(absent), RETRIED_MAX)):

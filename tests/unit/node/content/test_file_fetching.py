@@ -128,6 +128,21 @@ async def test_a_file_stops_where_the_disk_gets_low(
     assert len(await read(carol, "new")) == 2 * LEAF_SIZE
 
 
+async def test_of_files_that_nobody_has_so_many_are_remembered(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    alice, carol, bob = nodes
+    async with online((bob, alice)):
+        pass
+    monkeypatch.setattr(file_fetching, "ABSENT_MAX", 1)
+    _keep(carol)
+    fetcher = _fetcher(carol)
+    async with online((carol, bob)):
+        await fetcher.look()
+    (absent,) = fetcher._absent.values()
+    assert len(absent) == 1, "of two"
+
+
 async def test_nothing_is_tried_while_nobody_is_there(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, carol, _ = nodes
     async with online((carol, alice)):
