@@ -180,10 +180,15 @@ class Standings:
 
     async def _record_fetched(self, user: UserId, new: Mapping[tuple[int, BlockId], int]) -> None:
         replica = self._hub.replica
-        whole = await self._hub.run_blocking(self._hub.given.settle, replica, new)
         asked = {repo_num for (repo_num, _), kept_from in new.items() if kept_from}
+        try:
+            whole = await self._hub.run_blocking(self._hub.given.settle, replica, new)
+            if whole or asked:
+                await self._hub.write(keep_fetched, replica, whole, new, user)
+        except StorageError:
+            self._hub.given.note_again(new)  # else who gives a file up would count for one that has it
+            raise
         if whole or asked:
-            await self._hub.write(keep_fetched, replica, whole, new, user)
             replica.shown.restate({*asked, *(repo_num for repo_num, _ in whole)} & replica.repos.keys())
 
     async def _keep_owners(self, said: Sequence[PeerUser]) -> None:

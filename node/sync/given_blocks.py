@@ -61,6 +61,12 @@ class GivenBlocks:
         new, self._new = self._new, {}
         return new
 
+    def note_again(self, new: Mapping[_Sent, int]) -> None:
+        """Note for the next call of `take_new` what could not be stored."""
+        self._new = {**new, **self._new}
+        while len(self._new) > self._count_max:
+            del self._new[next(iter(self._new))]
+
     def settle(self, replica: Replica, new: Mapping[_Sent, int]) -> list[_Root]:
         """Return the files of which peers have now fetched all blocks. Raises StorageError."""
         by_repo: dict[int, list[BlockId]] = {}

@@ -7,11 +7,14 @@ import pytest
 from trio.testing import MockClock
 
 from node.content.files import FileService
+from node.network.network import Network
+from node.observe.standing import Standings
 from node.sync.given_blocks import GivenBlocks, keep_fetched
 from protocol.ids import BlockId
 from protocol.limits.formats import LEAF_SIZE
 from protocol.limits.peers import FETCH_WINDOW_COUNT_MAX, FETCHED_COUNT_MAX
 from storage.blobs.unfetched import count_unfetched
+from storage.engine.database import StorageError
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, until_equal
 
@@ -91,3 +94,28 @@ def test_the_blocks_that_are_remembered_are_bounded() -> None:
     for number in (0, 1, 2, 0, 3):
         given.note("one", 1, _id(number))
     assert {block_id for _, block_id in given.take_new()} == {_id(2), _id(0), _id(3)}
+
+
+async def test_what_could_not_be_stored_is_stored_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with fail_after(60), open_nodes(tmp_path, "alice") as (alice,):
+        hub = alice.hub
+        hub.given = GivenBlocks(count_max=2)
+        standings = Standings(hub, Network(hub, alice.seed, lambda: 0.0))
+        for number in range(2):
+            hub.given.note("one", 1, _id(number), 5)
+        new = hub.given.take_new()
+        hub.given.note("one", 1, _id(1))
+        with monkeypatch.context() as patch:
+
+            async def fail(*_: object) -> None:
+                raise StorageError("full")
+
+            patch.setattr(hub, "write", fail)
+            with pytest.raises(StorageError):
+                await standings._record_fetched(alice.author.user, new)
+        assert hub.given.take_new() == {(1, _id(0)): 5, (1, _id(1)): 0}, "what came since counts"
+        hub.given.note("one", 1, _id(2))
+        hub.given.note_again(new)
+        assert [block_id for _, block_id in hub.given.take_new()] == [_id(1), _id(2)]
