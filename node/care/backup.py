@@ -142,6 +142,7 @@ def restore_backup(
             if copied != entry:
                 raise _bad(backup, f"{entry.path} is not what it was when the backup was made")
         _check_database(draft / DATABASE_NAME, backup)
+        _keep_all_files(draft / DATABASE_NAME, backup)
         if (draft / PACKS_NAME).exists():
             sync_folder(draft / PACKS_NAME)
         given = () if storage_url is None else (f"storage.url={storage_url}",)
@@ -183,6 +184,15 @@ def _check_database(path: Path, backup: Path) -> None:
         raise _bad(backup, f"its database cannot be read: {error}") from None
     if answer != "ok":
         raise _bad(backup, f"its database is damaged: {answer}")
+
+
+def _keep_all_files(path: Path, backup: Path) -> None:
+    """Give no files up for the sake of who had them when the backup was made: it may be the last copy now."""
+    try:
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("DELETE FROM spared_files")
+    except UNREADABLE as error:
+        raise _bad(backup, f"its database cannot be read: {error}") from None
 
 
 def _read_schema_and_packs(database: Path) -> tuple[str, list[str]]:

@@ -6,6 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from sqlalchemy import insert, select
 
 from node.care.backup import MANIFEST_NAME, create_backup, restore_backup
 from node.home.home import create_home, hold_content, lock_home, open_home
@@ -15,6 +16,7 @@ from protocol.crypto.keys import ConvergenceSecret
 from protocol.formats.block import encrypt_block
 from protocol.limits.files import BACKUP_MANIFEST_SIZE_MAX
 from storage.engine.database import Database, NewerSchema, NoStore, OlderSchema, StorageError
+from storage.schema.schema import spared_files
 from tests.support.nodes import Node
 from tests.support.older_stores import OLDER, make_older_store, older_is_known
 
@@ -36,6 +38,21 @@ def _node(folder: Path) -> Node:
             draft.keep(connection)
         draft.is_kept = True
     return node
+
+
+def test_what_is_restored_is_given_up_for_nobody_who_had_it_then(tmp_path: Path) -> None:
+    node = _node(tmp_path / "home")
+    with node.replica.database.write() as connection:
+        connection.execute(insert(spared_files).values(file_num=1, branch_num=node.branch().num))
+    node.replica.close()
+    create_backup(tmp_path / "home", tmp_path / "backup", NOW)
+    for folder, count in (("home", 1), ("again", 0)):
+        if not count:
+            restore_backup(tmp_path / "backup", tmp_path / folder)
+        one = Node(tmp_path / folder, "alice")
+        with one.replica.database.read() as connection:
+            assert len(connection.execute(select(spared_files)).all()) == count
+        one.replica.close()
 
 
 def test_a_backup_beside_a_running_node_is_the_node_as_it_was(tmp_path: Path) -> None:
