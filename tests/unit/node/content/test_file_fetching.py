@@ -9,6 +9,7 @@ from trio.testing import MockClock
 
 from node.content import file_fetching, files
 from node.content.file_fetching import FileFetcher
+from node.sync.fetching import fetch_blocks
 from node.sync.hub import Hub
 from node.sync.kept_parts import keep_contents
 from protocol.ids import BlockId
@@ -161,7 +162,6 @@ async def test_a_repo_that_is_deleted_meanwhile_is_left(
     fetcher = _fetcher(carol)
     await _files(alice).add("main", "third", _stream(os.urandom(3 * LEAF_SIZE)))
     fetched = list[BlockId]()
-    fetch_blocks = files.fetch_blocks
     monkeypatch.setattr(files, "_WINDOW_SIZE", LEAF_SIZE)
 
     async def fetch_then_delete(hub: Hub, branch: Branch, ids: Sequence[BlockId]) -> None:
