@@ -14,6 +14,7 @@ from node.ingest.publication_parsing import Opened
 from node.ingest.replica import Replica
 from node.ingest.vouchers import Vouched, Vouchers, has_its_topics, is_believed
 from protocol.crypto.keys import EpochKey
+from protocol.formats.body import UnopenedBody
 from protocol.formats.links import NewestPosts
 from protocol.ids import CommitId, EpochId, Mark, TopicKey, UserId
 from protocol.limits.peers import (
@@ -37,7 +38,7 @@ class KeptCommit:
 
     opened: Opened
     topic: TopicFacts
-    size: int  # bytes of its publication
+    size: int  # bytes of its publication, and of a body that was decrypted beside it
 
     @property
     def commit_id(self) -> CommitId:
@@ -77,6 +78,11 @@ class ShownWindow:
     """Statement of the link that alone confirms some of them."""
 
 
+def _size_of(opened: Opened) -> int:
+    body = opened.signed.body
+    return len(opened.publication.encoded) + (len(body.encoded) if isinstance(body, UnopenedBody) else 0)
+
+
 class KeptWindows:
     """Windows of all branches. Thread-safe."""
 
@@ -98,7 +104,7 @@ class KeptWindows:
             kept = self._kept.pop(branch_num, None) or _Kept()
             self._kept[branch_num] = kept
             before = kept.commits
-            came = [KeptCommit(item, topic.facts, len(item.publication.encoded)) for item in opened]
+            came = [KeptCommit(item, topic.facts, _size_of(item)) for item in opened]
             new = {one.commit_id: one for one in came if one.commit_id not in before}
             confirmed = [one for one in before.values() if one.commit_id in kept.confirmed]
             waiting = [one for one in before.values() if one.commit_id not in kept.confirmed]

@@ -19,6 +19,7 @@ import hatch_build
 from node.authoring.drafting import Draft
 from node.authoring.write_queue import WriteRequest
 from node.ingest import native_reading
+from node.ingest.kept_windows import KeptWindows
 from node.ingest.native_reading import (
     _ANSWER_SIZE_MORE,
     _DOCUMENTS_MAX,
@@ -31,7 +32,7 @@ from node.ingest.native_reading import (
     make_reader,
     pack_keys,
 )
-from node.ingest.publication_parsing import opening_keys, settle_batch
+from node.ingest.publication_parsing import open_batch, opening_keys, settle_batch
 from node.ingest.publication_reading import (
     DecodedCommit,
     OpeningKeys,
@@ -336,6 +337,16 @@ def test_edits_of_values_alone_are_decrypted_and_one_with_a_wrong_key_says_nothi
     bodies = [one.found.body for one in batch.candidates if isinstance(one.found, DecodedCommit)]
     assert bodies == [UnopenedBody("dict", words), UnopenedBody("dict"), UnopenedBody("text")]
     assert _outcome(batch) == _outcome(read_batch(keys, encoded))
+    world.close()
+
+
+def test_what_is_decrypted_counts_where_commits_are_kept_in_memory(tmp_path: Path) -> None:
+    world = World(tmp_path / "node")
+    edit = DictEdit.make({"k": "v" * 1000}, (), {})
+    encoded = Forger(world).write(encode_body(edit), declare_kind(edit))
+    windows = KeptWindows(world.replica)
+    assert windows.keep(1, world.topic(), open_batch(world.topic(), [encoded]).opened) == 1
+    assert [one.size for one in windows._kept[1].commits.values()] == [len(encoded) + len(encode_body(edit))]
     world.close()
 
 
