@@ -20,7 +20,7 @@ export const ENDPOINTS = {
   listHolders: {"method": "GET", "path": "/repos/{repo}/holders", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
   showKeeping: {"method": "GET", "path": "/repos/{repo}/keeping", "query": ["last_days"], "body": null, "events": false, "key": false, "seconds": 60},
   setKeeping: {"method": "PUT", "path": "/repos/{repo}/keeping", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
-  forgetRepo: {"method": "DELETE", "path": "/repos/{repo}", "query": ["accept_loss"], "body": null, "events": false, "key": true, "seconds": 60},
+  forgetRepo: {"method": "DELETE", "path": "/repos/{repo}", "query": ["accept_loss"], "body": null, "events": false, "key": true, "seconds": 3600},
   shareRepo: {"method": "POST", "path": "/repos/{repo}/capability", "query": [], "body": null, "events": false, "key": true, "seconds": 60},
   listEpochs: {"method": "GET", "path": "/repos/{repo}/epochs", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
   startEpoch: {"method": "POST", "path": "/repos/{repo}/epochs", "query": [], "body": null, "events": false, "key": true, "seconds": 60},

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta, field
 
 from node.contract.access import ADMIN_ALL, ADMIN_REPO, MANAGE_REPO, NODE, READ_LISTS, READ_REPO
-from node.contract.endpoint import LINK_ERRORS, WRITE_ERRORS, Endpoint, QueryParameter
+from node.contract.endpoint import LINK_ERRORS, LONG_WRITE_SECONDS, WRITE_ERRORS, Endpoint, QueryParameter
 from node.contract.made import Makes
 from node.contract.values import IdText, NameRequest, Request, link_of
 from protocol.limits.formats import OWNER_COUNT_MAX
@@ -223,6 +223,7 @@ FORGET_REPO: Final = Endpoint(
     ),
     answer=Empty,
     errors=("last_copy",),
+    seconds_max=LONG_WRITE_SECONDS,
 )
 SHARE_REPO: Final = Endpoint(
     name="share_repo",

@@ -56,7 +56,12 @@ SET_KEEPING: Final[Operation[RepoKeeping]] = Operation(
     "PUT", "/repos/{repo}/keeping", "repos.RepoKeeping", defaults={"last_days": None, "files": "on_demand"}
 )
 FORGET_REPO: Final[Operation[Empty]] = Operation(
-    "DELETE", "/repos/{repo}", "values.Empty", defaults={"accept_loss": False}, in_query=True
+    "DELETE",
+    "/repos/{repo}",
+    "values.Empty",
+    defaults={"accept_loss": False},
+    in_query=True,
+    seconds_max=3600.0,
 )
 SHARE_REPO: Final[Operation[Capability]] = Operation("POST", "/repos/{repo}/capability", "values.Capability")
 LIST_EPOCHS: Final[Operation[EpochList]] = Operation("GET", "/repos/{repo}/epochs", "repos.EpochList")

@@ -10,6 +10,8 @@ from trio.testing import MockClock
 
 from node.care import last_copies
 from node.care.last_copies import LastCopies
+from node.contract.endpoint import LONG_WRITE_SECONDS
+from node.contract.repos import FORGET_REPO
 from node.network.network import Network
 from node.network.peer_state import PeerState
 from node.observe.standing import Standings
@@ -81,6 +83,10 @@ async def test_a_member_that_is_there_holds_all_and_shows_the_files(
         assert await may_forget(alice, of_alice)
         assert alice.hub.proofs.leaving == set()
     assert not await may_forget(alice, of_alice), "carol held all, and is gone"
+
+
+def test_who_asks_for_it_waits_while_files_are_shown() -> None:
+    assert FORGET_REPO.seconds_max == LONG_WRITE_SECONDS
 
 
 async def test_of_two_that_delete_it_at_once_at_most_one_goes_on(
