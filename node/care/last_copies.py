@@ -67,10 +67,13 @@ class LastCopies:
             try:
                 holders = await self._find_holders(repo)
                 if holders is None:
-                    raise ServiceError(
-                        "last_copy", "nobody who is connected now holds all of the repo and keeps it", _ADVICE
-                    )
+                    raise _nobody_holds_all()
+                relays = {peer for peer, is_relay in self._find_level(repo).items() if is_relay}
+                relied_on = relays | {source.peer for source, _ in holders}
                 await self._check_files(repo, holders)
+                # Once more: that may have taken hours, in which commits came here.
+                if relied_on and not relied_on & self._find_level(repo).keys():
+                    raise _nobody_holds_all()
                 yield
             finally:
                 self._tell(repo, is_leaving=False)
@@ -174,3 +177,9 @@ class LastCopies:
         replica = self._hub.replica
         with replica.database.read() as connection:
             return held.take(connection, replica.database.folder, replica.packs, FETCH_WINDOW_COUNT_MAX)
+
+
+def _nobody_holds_all() -> ServiceError:
+    return ServiceError(
+        "last_copy", "nobody who is connected now holds all of the repo and keeps it", _ADVICE
+    )

@@ -133,6 +133,22 @@ async def test_one_that_ends_takes_nothing_back_for_another_that_goes_on(
         assert told == [{alice.repo().num}] * 2
 
 
+async def test_who_held_all_has_to_hold_it_once_files_were_shown(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    """That may take hours, in which commits come, and peers leave, or say that they keep less."""
+    alice, carol = nodes
+
+    async def keep_less(*_: object) -> None:
+        _keep_some_days(carol)
+        await trio.sleep(3)
+
+    async with online(alice, carol) as (of_alice, _):
+        assert await read(carol) == b"a file"
+        monkeypatch.setattr(LastCopies, "_check_files", keep_less)
+        assert not await may_forget(alice, of_alice)
+
+
 def _keep_no_branch(carol: Node) -> None:
     keep_contents(carol.replica, carol.repo(), set())
     carol.hub.topics_changed()
