@@ -120,8 +120,8 @@ MISTAKES: dict[str, tuple[Words, int, str, str]] = {
     "a request of no JSON": (("api", "POST", "/repos", "--data", "{{"), 3, "truncated", "JSON object"),
     "an endpoint that is none": (("api", "GET", "/nope"), 4, "no such endpoint", "endpoints.md"),
     # --- folders and daemons
-    "two daemons on one folder": (("run",), 12, "process", "ravel --home"),
-    "a repair beside a daemon": (("fsck", "--repair"), 12, "process", "ravel --home"),
+    "two daemons on one folder": (("run",), 12, "process", "ravel down"),
+    "a repair beside a daemon": (("fsck", "--repair"), 12, "process", "ravel down"),
     "a restore into a used folder": (("restore", "{folder}"), 18, "not a whole backup", "another backup"),
     "a backup over something": (("backup", "{folder}"), 6, "is there already", "another name"),
     "a file for a folder": (("--home", "{there}", "up", "--clear"), 19, "is a file", "--home"),
