@@ -336,6 +336,7 @@ def test_what_is_stated_often_takes_memory_by_its_number(kind: str, monkeypatch:
         finally:
             tracemalloc.stop()
 
+    measure(20)  # what is made once, that of a measurement of coverage too
     assert (measure(160) - measure(80)) / 80 < bytes_max
 
 
