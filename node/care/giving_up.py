@@ -30,10 +30,9 @@ import trio
 from sqlalchemy import Connection
 
 from node.content.erasing import find_declared, find_released, make_erasures
-from node.runtime.backoff import store_backoff
 from node.sync.conversation import Conversation
 from node.sync.hub import Hub
-from node.sync.kept_parts import find_keepers
+from node.sync.kept_parts import find_keepers, keep_looking
 from protocol.ids import BlockId, CommitId, ObjectId, PeerId, UserId
 from protocol.limits.formats import TIMESTAMP_MAX_MS
 from protocol.limits.peers import BODIES_LOOK_SECONDS, FETCH_WINDOW_COUNT_MAX
@@ -42,7 +41,6 @@ from storage.commits.absent_bodies import OldPosts, erase_bodies, load_old_posts
 from storage.commits.blocks import DamagedBlock
 from storage.commits.commits import TimelineRow
 from storage.commits.own_commits import load_author_num
-from storage.engine.database import StorageError
 from storage.repos.epochs import Topic
 from storage.repos.repos import Branch, Repo, posts_from
 
@@ -78,18 +76,7 @@ class PostAges:
 
     async def run(self) -> None:
         """Look until cancelled: now and then, and after each change of what is kept."""
-        backoff = store_backoff()
-        while True:
-            rules = self._hub.proofs.rules.count
-            try:
-                await self.look()
-            except StorageError as error:
-                log.error("storage failed", error=str(error))
-                await trio.sleep(backoff.fail())
-            else:
-                backoff.reset()
-            with trio.move_on_after(LOOK_SECONDS):
-                await self._hub.proofs.rules.wait(rules)
+        await keep_looking(self._hub, self.look, LOOK_SECONDS)
 
     async def look(self) -> int:
         """Give up what may go now; return how many posts and files. Raises StorageError.

@@ -7,19 +7,13 @@ import shutil
 from collections import deque
 from typing import Final
 
-import structlog
-import trio
-
 from node.content.files import FileService
-from node.runtime.backoff import store_backoff
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
+from node.sync.kept_parts import keep_looking
 from protocol.ids import ObjectId
 from storage.blobs.spared import load_new_files
-from storage.engine.database import StorageError
 from storage.repos.repos import Branch, posts_from
-
-log = structlog.get_logger()
 
 LOOK_SECONDS: Final = 30.0
 """Seconds between two looks: a look costs a query for each branch of such a repo, and what is tried again."""
@@ -44,18 +38,7 @@ class FileFetcher:
 
     async def run(self) -> None:
         """Look until cancelled: now and then, and after each change of what is kept."""
-        backoff = store_backoff()
-        while True:
-            rules = self._hub.proofs.rules.count
-            try:
-                await self.look()
-            except StorageError as error:
-                log.error("storage failed", error=str(error))
-                await trio.sleep(backoff.fail())
-            else:
-                backoff.reset()
-            with trio.move_on_after(LOOK_SECONDS):
-                await self._hub.proofs.rules.wait(rules)
+        await keep_looking(self._hub, self.look, LOOK_SECONDS)
 
     async def look(self) -> None:
         """Fetch what is new, and try some of the rest again, while anybody is there. Raises StorageError."""

@@ -8,11 +8,15 @@ a newcomer gets old posts today, and their age is not a day. Who asserts a time 
 on; who asserts one long past hides a post until it is opened, and no longer than what it acks.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+
+import structlog
+import trio
 
 from node.ingest.publication_reading import branch_mark_in
 from node.ingest.replica import Replica
 from node.ingest.tables import Tables
+from node.runtime.backoff import store_backoff
 from node.sync.conversation import Conversation
 from node.sync.hub import Hub
 from protocol.ids import BranchMark, TopicKey, UserId
@@ -21,9 +25,28 @@ from protocol.session.messages import Keeps
 from protocol.session.topic_progress import KEEPS_ALL, KeptPart
 from storage.blobs.spared import keep_recent_files
 from storage.commits.absent_bodies import await_branch
+from storage.engine.database import StorageError
 from storage.repos.epochs import Topic
 from storage.repos.repos import Repo, keep_branches, posts_from
 from storage.topics.publishing import Unwanted
+
+log = structlog.get_logger()
+
+
+async def keep_looking(hub: Hub, look: Callable[[], Awaitable[object]], seconds: float) -> None:
+    """Look until cancelled: every so many seconds, and after each change of what is kept. `look` may raise StorageError."""
+    backoff = store_backoff()
+    while True:
+        rules = hub.proofs.rules.count
+        try:
+            await look()
+        except StorageError as error:
+            log.error("storage failed", error=str(error))
+            await trio.sleep(backoff.fail())
+        else:
+            backoff.reset()
+        with trio.move_on_after(seconds):
+            await hub.proofs.rules.wait(rules)
 
 
 class KeepsPort:
