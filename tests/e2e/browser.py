@@ -120,7 +120,7 @@ class Browser(ABC):
         self.type(text)
 
     def barriers(self, rules: Sequence[str] = ()) -> list[str]:
-        """What axe-core finds that keeps people out: rules, of these or all, with the elements that break them."""
+        """Return the rules, of these or all, that the page breaks by axe-core, with the elements that break them."""
         if not self.evaluate("Boolean(window.axe)"):
             self.evaluate(AXE.read_text(encoding="utf-8") + "\n;0")
         asked = {"runOnly": {"type": "rule", "values": rules}} if rules else {}

@@ -31,7 +31,7 @@ class Pipe:
 
     def __init__(self, commands: int, answers: int) -> None:
         self.events: defaultdict[str, list[JsonObject]] = defaultdict(list)
-        """What happened so far, by the session with a page that it happened in."""
+        """Events so far, by the session with the page that they happened in."""
         self._commands = commands
         self._answers = answers
         self._buffer = b""

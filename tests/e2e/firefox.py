@@ -42,7 +42,7 @@ class Line:
     def __init__(self, connection: ClientConnection, downloads: Path) -> None:
         self.downloads = downloads
         self.events: defaultdict[str, list[JsonObject]] = defaultdict(list)
-        """What happened so far, by the page that it happened in."""
+        """Events so far, by the page that they happened in."""
         self._connection = connection
         self._last = 0
         self.call("session.new", capabilities={})

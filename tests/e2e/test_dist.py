@@ -42,7 +42,7 @@ def _wheel_of_sdist(folder: Path) -> Path:
     sdist = _build(ROOT, "sdist", folder / "sdist")
     with tarfile.open(sdist) as archive:
         archive.extraction_filter = lambda member, _: member  # Python 3.11.2 has no argument for it
-        archive.extractall(folder / "unpacked")  # noqa: S202  # made just now
+        archive.extractall(folder / "unpacked")  # noqa: S202  # this test made the archive
     (source,) = (folder / "unpacked").iterdir()
     return _build(source, "wheel", folder / "again")
 

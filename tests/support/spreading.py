@@ -4,13 +4,15 @@ Of ten thousand tests xdist's own way takes six seconds of the processors that t
 """
 
 import pytest
+
+# xdist has no types.
 from xdist.remote import Producer  # type: ignore[import-untyped]
 from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
 from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
 
 
-class Spreading(LoadGroupScheduling):  # type: ignore[misc]  # it is of no known type
-    """What has been given to each worker and has not ended."""
+class Spreading(LoadGroupScheduling):  # type: ignore[misc]  # xdist has no types
+    """Work that was given to each worker and has not ended."""
 
     def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
         """Forget a unit of work once all of it has ended: else all are counted for each test."""
@@ -23,5 +25,5 @@ class Spreading(LoadGroupScheduling):  # type: ignore[misc]  # it is of no known
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Spreading | None:
-    """Spread by it where groups stay together."""
+    """Return the scheduler that spreads tests, where groups stay together."""
     return Spreading(config, log) if config.getoption("dist") == "loadgroup" else None

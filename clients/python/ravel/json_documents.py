@@ -77,8 +77,10 @@ class SchemaFault(RavelError):
 def find_faults(value: object, schema: Mapping[str, object]) -> list[str]:
     """Return where a value does not keep to a JSON Schema, at most 16 texts. `$id` of items is not looked at.
 
-    A schema that names another is refused: whoever stated it would choose which file or address this machine reads. Raises
-    RavelError `bad_input` for it and for one by which nothing can be checked, ImportError without the extra `schema`.
+    A schema that names another is refused: its author would choose which file or address this machine reads.
+
+    Raises RavelError `bad_input` for such a schema and for one by which nothing can be checked. Raises ImportError without
+    the extra `schema`.
     """
     try:
         from jsonschema import validators
@@ -93,7 +95,9 @@ def find_faults(value: object, schema: Mapping[str, object]) -> list[str]:
         )
         errors = islice(check.iter_errors(_without_ids(value)), _FAULTS_SHOWN_MAX)
         return [f"{error.json_path}: {error.message[:200]}" for error in errors]
-    except Exception as error:  # whatever the library makes of a schema that anybody may have stated
+    except (
+        Exception
+    ) as error:  # a stated schema, which anybody may write, makes the library raise any kind of error
         raise RavelError(
             "bad_input", f"nothing can be checked by that schema: {str(error)[:200]}", "state another"
         ) from None

@@ -314,7 +314,7 @@ _STATED_OFTEN: dict[str, tuple[int, Callable[[Repo, int], object]]] = {
         lambda repo, number: repo.say("ben", Prekey(AgreementKey(number.to_bytes(16, "big") * 2)), repo.last),
     ),
 }
-"""What may be stated any number of times, each with the bytes of memory that it may take."""
+"""Statements that anyone may repeat without end, each with the bytes of memory that it may take."""
 
 
 @pytest.mark.slow

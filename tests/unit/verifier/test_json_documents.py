@@ -365,7 +365,7 @@ def test_a_long_value_that_is_chosen_of_two_stays_where_another_chooses_the_othe
 
 
 def test_a_long_value_is_let_go_only_once_another_stands(authors: tuple[Author, Author]) -> None:
-    """Of the commits of an edit a node may have the first alone, or the rest may be void."""
+    """A node may have the first of an edit's commits alone, or the rest may be void."""
     alice, _ = authors
     _start(alice, {"text": "a" * 400_000, "n": 1})
     for path, value in ((("text",), "b" * 400_000), ((), {"n": 2})):

@@ -1,4 +1,4 @@
-"""What the published package ScuttleSort does with graphs drawn at random, a line of JSON for each.
+"""Asks the published package ScuttleSort for its moves in graphs drawn at random, a line of JSON for each.
 
     python -m venv /tmp/scuttlesort && /tmp/scuttlesort/bin/pip install scuttlesort==0.0.6
     cd tests/unit/analytics/study && /tmp/scuttlesort/bin/python ask_scuttlesort.py >scuttlesort.jsonl
@@ -10,7 +10,7 @@ import json
 import random
 from typing import Any, Final
 
-from scuttlesort import Timeline  # type: ignore[import-not-found]
+from scuttlesort import Timeline  # type: ignore[import-not-found]  # in an environment of its own
 
 _GRAPHS: Final = 60
 _COMMITS_MAX: Final = 24

@@ -88,7 +88,7 @@ class ListTimeline:
 
 
 def test_the_published_package_sends_as_many_commands_and_ends_in_the_same_order() -> None:
-    """What `ask_scuttlesort.py` had version 0.0.6 answer: each delivery of the list here, and the sum as it is counted."""
+    """Answers of version 0.0.6 (`ask_scuttlesort.py`) are those of the list here, for each delivery and in sum."""
     told = Path(__file__).with_name("scuttlesort.jsonl").read_text(encoding="utf-8").splitlines()
     for answer in map(json.loads, told):
         graph = Graph(
