@@ -21,14 +21,14 @@ class EpochReach:
         self._openers: list[int] = []
         """By epoch: those that open it."""
 
-    def close(self, given: int) -> int:
-        """Return these epochs and all that they open."""
-        for num in bit_numbers(given):
-            given |= self._opened[num]
-        return given
+    def close(self, epochs: int) -> int:
+        """Return some epochs, as bits, and all that their keys open."""
+        for num in bit_numbers(epochs):
+            epochs |= self._opened[num]
+        return epochs
 
     def start(self, given: int) -> int:
-        """Add an epoch that opens some; return its number. Costs O(epochs)."""
+        """Add an epoch whose key opens the epochs `given`, as bits; return its number. Costs O(epochs)."""
         num = len(self._opened)
         opened = self.close(given) | 1 << num
         self._opened.append(opened)
@@ -37,7 +37,10 @@ class EpochReach:
         return num
 
     def open(self, num: int, given: int) -> None:
-        """Note that an epoch opens some more. Costs O(epochs), and O(epochs) for each that opens more by that."""
+        """Note that the key of an epoch opens the epochs `given` too.
+
+        Costs O(epochs), and O(epochs) for each epoch whose key opens more by that.
+        """
         fresh = self.close(given)
         for other in bit_numbers(self._openers[num]):
             more = fresh & ~self._opened[other]

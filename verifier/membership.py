@@ -471,7 +471,7 @@ class Membership:
         return Added(operation, self._settled_after[operation.num], said or body, is_noted=is_noted)
 
     def settled_after(self, commit_id: CommitId) -> Settled:
-        """Return how removals are settled of an operation and its past."""
+        """Return which rights hold the removals in the past of an operation, with the operation itself."""
         return self._settled_after[self.operations[commit_id].num]
 
     def settle_restored(self, overruled: Mapping[CommitId, frozenset[Right]]) -> None:

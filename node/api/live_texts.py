@@ -210,7 +210,7 @@ class TextSource:
 
 def presence_views(hub: Hub, branch: Branch, session: bytes) -> list[PresenceView]:
     """List all but one session that have a branch's text open."""
-    return [_presence_view(one) for one in hub.presences.here(branch.num, but=session)]
+    return [_presence_view(one) for one in hub.presences.editors(branch.num, but=session)]
 
 
 def parse_session(text: str) -> bytes:

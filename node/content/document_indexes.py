@@ -210,7 +210,7 @@ def is_index_wrong(
 
 @dataclass(frozen=True, slots=True)
 class _Due:
-    """Documents that an index has otherwise than they are, the stale ones of them, and up to which change they are all."""
+    """Documents that an index must take up or drop (`names`, of them the `stale`), of all changes up to `upto`."""
 
     stale: list[str]
     names: list[str]

@@ -170,7 +170,7 @@ def find_depths(tables: Replica | Tables, connection: Connection, branch: Branch
 
 
 def _weight(opened: OpenedBody) -> int:
-    """Operations that it takes the place of: one for each commit, name and operation, or by its bytes if they are more."""
+    """Return what a commit counts for in a bounded store of operations: its operations, or its bytes if they weigh more."""
     content = opened.content
     count = 0 if content is None else content.value_count + _replaced_count(content)
     return 1 + max(count, opened.size // _OPERATION_SIZE)

@@ -212,10 +212,10 @@ def _open_start(
     blocks = {block.block_id: block for block in publication.blocks[1:]}
     try:
         found = open_unchecked(publication.blocks[0], commit_key)
-        body = decode_body(_look(blocks, found.content.body))
+        body = decode_body(_decrypt_block(blocks, found.content.body))
         if not isinstance(body, EpochInit):
             raise WrongKey(publication.commit_id.hex())
-        sealed = _look(blocks, body.keys)
+        sealed = _decrypt_block(blocks, body.keys)
     except (DecodeError, UnknownVersion, MissingBlocks) as error:  # what a wrong key gives is like no commit
         raise WrongKey(str(error)) from None
     given = open_keys(opening.key, opening.repo_id, body.states.mark, sealed) or ()
@@ -227,8 +227,8 @@ def _open_start(
     raise WrongKey("it does not give the key of its epoch")
 
 
-def _look(blocks: Mapping[BlockId, Block], reference: Reference) -> bytes:
-    """Decrypt an object of one block, without the convergence secret. Raises MissingBlocks."""
+def _decrypt_block(blocks: Mapping[BlockId, Block], reference: Reference) -> bytes:
+    """Decrypt the only block of an object. The convergence secret is not known yet. Raises MissingBlocks."""
     block = blocks.get(reference.object_id)
     if block is None:
         raise MissingBlocks((reference.object_id,))

@@ -296,7 +296,7 @@ class Connection(Conversation):
         self._windows.topics_changed()
         self._keeps.tell_changes()
         if self.is_stranger:
-            self._look_whether_known()
+            self._note_if_known()
 
     async def _read(self) -> None:
         with self.reading:
@@ -352,7 +352,7 @@ class Connection(Conversation):
                 log.info("peer of a newer version", peer=id_text(self.peer), features=self.newer_features)
             # Not at each announcement: this looks at all topics, and a stranger may say the same one without end.
             if self.is_stranger and self.session.joined_count > joined_count:
-                self._look_whether_known()
+                self._note_if_known()
 
     def _take(self, message: Message) -> None:
         if isinstance(message, Announce):
@@ -398,7 +398,7 @@ class Connection(Conversation):
             self.part("closed")
         return frame
 
-    def _look_whether_known(self) -> None:
+    def _note_if_known(self) -> None:
         """Give a peer that has joined a topic an account of its own: it knows the topic's secret name."""
         topics = self._hub.replica.by_topic
         if any(progress.is_joined and progress.topic in topics for progress in self.session.topics):

@@ -198,8 +198,8 @@ class Presences:
             port.held[key] = Here(presence, user, now + PRESENCE_SECONDS)
         self._changed(branch.num)
 
-    def here(self, branch_num: int, *, but: bytes = b"") -> list[Here]:
-        """List who has the text of a branch open now, but for one session; each session once, in a lasting order."""
+    def editors(self, branch_num: int, *, but: bytes = b"") -> list[Here]:
+        """List who has the text of a branch open now, except the session `but`: each session once, in a lasting order."""
         now = trio.current_time()
         found: dict[tuple[UserId, bytes], Here] = {}  # of both: a member may state another's session
         for held in (*(port.held for port in self._ports), self._own):
@@ -210,7 +210,7 @@ class Presences:
 
     def has_other_editors(self, branch_num: int) -> bool:
         """Return True if more than one has the text of a branch open."""
-        return len(self.here(branch_num)) > 1
+        return len(self.editors(branch_num)) > 1
 
     def _announce_to(self, port: PresencePort, epoch: Epoch, presence: Presence) -> bool:
         if self._speaker is None or not port.connection.session.takes_presence(epoch.topic):

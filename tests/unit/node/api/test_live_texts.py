@@ -143,7 +143,7 @@ async def test_a_stream_brings_what_is_new_and_begins_anew_where_something_count
         whole: Any = (await _next(source, "whole")).data["update"]
         assert Editor(3).take(whole) == "one "
         source.stop()
-        assert [view.presence.session for view in one.node.hub.presences.here(branch.num)] == [OTHER]
+        assert [view.presence.session for view in one.node.hub.presences.editors(branch.num)] == [OTHER]
 
 
 async def test_others_who_move_all_the_time_are_looked_at_at_a_pace(

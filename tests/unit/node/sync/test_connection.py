@@ -138,7 +138,7 @@ async def test_announcing_what_is_not_followed_makes_a_node_look_at_none_of_its_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     looks: list[Connection] = []
-    monkeypatch.setattr(Connection, "_look_whether_known", lambda self: looks.append(self))
+    monkeypatch.setattr(Connection, "_note_if_known", lambda self: looks.append(self))
     with open_nodes(tmp_path, "alice") as (alice,):
         async with met(alice) as stranger:
             said = [Announce(()), *[Announce((AnnouncedTopic(b"t" * 32),))] * 20]

@@ -108,14 +108,16 @@ async def test_browsers_of_a_node_see_each_other_until_they_leave_or_fall_silent
     assert not presences.has_other_editors(branch.num)
     presences.announce_presence(branch, _of(alice, 2))
     assert presences.has_other_editors(branch.num)
-    assert [one.presence for one in presences.here(branch.num, but=_of(alice, 1).session)] == [_of(alice, 2)]
+    assert [one.presence for one in presences.editors(branch.num, but=_of(alice, 1).session)] == [
+        _of(alice, 2)
+    ]
     presences.leave(branch, _of(alice, 2).session)
     presences.leave(branch, _of(alice, 2).session)
     assert len(changed) == 3, "what changes nothing is not told"
     await trio.sleep(PRESENCE_SECONDS - 1)
-    assert len(presences.here(branch.num)) == 1
+    assert len(presences.editors(branch.num)) == 1
     await trio.sleep(1)
-    assert presences.here(branch.num) == []
+    assert presences.editors(branch.num) == []
     stop()
     presences.announce_presence(branch, _of(alice, 1))
     assert len(changed) == 3
@@ -133,13 +135,13 @@ async def test_peers_are_told_and_tell_and_what_they_told_ends_with_the_connecti
     left = Presence(_of(alice, 1).session, branch.branch_id)
     assert said == [(alice.author.user, _of(alice, 1)), (alice.author.user, left)]
     presences.received(port, line.topic, line.box(port, _of(alice, 7)))
-    (there,) = presences.here(branch.num)
+    (there,) = presences.editors(branch.num)
     assert (there.user, there.presence) == (BOB, _of(alice, 7))
     presences.received(port, line.topic, line.box(port, _of(alice, 7, root="")))
-    assert presences.here(branch.num) == []
+    assert presences.editors(branch.num) == []
     presences.received(port, line.topic, line.box(port, _of(alice, 8)))
     presences.lose(port)
-    assert presences.here(branch.num) == []
+    assert presences.editors(branch.num) == []
 
 
 async def test_a_peer_is_told_once_whose_node_this_is_where_the_user_has_a_name(alice: Node) -> None:
@@ -206,12 +208,12 @@ async def test_what_is_forged_is_dropped_and_charged(alice: Node) -> None:
         presences.received(port, line.topic, forged)
         assert line.account.used - before >= FORGED_PRESENCE_SECONDS
     presences.received(port, TopicKey(b"f" * 32), good)
-    assert presences.here(branch.num) == []
+    assert presences.editors(branch.num) == []
     before = line.account.used
     presences.connect(port)
     presences.received(port, line.topic, good)
     assert 0 < line.account.used - before < FORGED_PRESENCE_SECONDS
-    assert len(presences.here(branch.num)) == 1
+    assert len(presences.editors(branch.num)) == 1
 
 
 async def test_presences_are_bounded_in_number_and_rate(alice: Node, autojump_clock: MockClock) -> None:
@@ -221,14 +223,14 @@ async def test_presences_are_bounded_in_number_and_rate(alice: Node, autojump_cl
     presences.connect(port)
     for number in range(PRESENCES_OF_PEER_MAX + 1):
         presences.received(port, line.topic, line.box(port, _of(alice, number)))
-    assert len(presences.here(branch.num)) == PRESENCES_OF_PEER_MAX
+    assert len(presences.editors(branch.num)) == PRESENCES_OF_PEER_MAX
     for _ in range(PRESENCES_AT_ONCE_MAX - PRESENCES_OF_PEER_MAX - 1):
         presences.received(port, line.topic, line.box(port, _of(alice, 0)))
     presences.received(port, line.topic, line.box(port, _of(alice, 0, root="beyond")))
-    assert presences.here(branch.num)[0].presence.root == "text", "one too many at once"
+    assert presences.editors(branch.num)[0].presence.root == "text", "one too many at once"
     await trio.sleep(1 / PRESENCES_PER_SECOND_MAX)
     presences.received(port, line.topic, line.box(port, _of(alice, 0, root="later")))
-    assert presences.here(branch.num)[0].presence.root == "later"
+    assert presences.editors(branch.num)[0].presence.root == "later"
     presences.lose(port)
     assert all(
         presences.announce_presence(branch, _of(alice, number)) for number in range(PRESENCES_HELD_MAX)
@@ -257,7 +259,7 @@ async def test_peers_are_told_of_own_ones_only_so_fast(alice: Node, autojump_clo
     for number in range(PRESENCES_AT_ONCE_MAX + 1):
         assert presences.announce_presence(branch, _of(alice, 1, root=str(number)))
     assert len(line.told) == PRESENCES_AT_ONCE_MAX
-    (here,) = presences.here(branch.num)
+    (here,) = presences.editors(branch.num)
     assert here.presence.root == str(PRESENCES_AT_ONCE_MAX), "it is shown here all the same"
     for _ in range(2):
         presences.leave(branch, _of(alice, 1).session)
@@ -284,7 +286,7 @@ async def test_they_go_on_the_own_topic_of_the_epoch_that_is_written_in_and_on_n
     presences.leave(branch, _of(alice, 1).session)
     for number, (line, port) in enumerate(zip(lines, ports, strict=True)):
         presences.received(port, line.topic, line.box(port, _of(alice, number)))
-    assert [one.presence for one in presences.here(branch.num)] == [_of(alice, 1)]
+    assert [one.presence for one in presences.editors(branch.num)] == [_of(alice, 1)]
 
 
 async def test_what_a_peer_says_is_of_the_branch_that_it_names(alice: Node) -> None:
@@ -295,8 +297,8 @@ async def test_what_a_peer_says_is_of_the_branch_that_it_names(alice: Node) -> N
     for branch_id in (other.branch_id, BranchId(b"u" * 32)):
         said = Presence(b"session!", branch_id, "text", b"anchor", b"head")
         presences.received(port, line.topic, line.box(port, said))
-    assert presences.here(alice.branch().num) == []
-    assert [one.presence.branch for one in presences.here(other.num)] == [other.branch_id]
+    assert presences.editors(alice.branch().num) == []
+    assert [one.presence.branch for one in presences.editors(other.num)] == [other.branch_id]
     assert len(port.held) == 1
 
 
@@ -309,5 +311,5 @@ async def test_a_browser_leaves_after_its_repo_was_forgotten(alice: Node) -> Non
         forget_repo(change.connection, repo.num)
         alice.replica.forget_membership(repo.repo_id)
     presences.leave(branch, presence.session)
-    assert presences.here(branch.num) == []
+    assert presences.editors(branch.num) == []
     assert len(line.told) == 1
