@@ -19,7 +19,7 @@ What follows what stands in a table, `protocol.session.machines.comparing`. Here
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from protocol.ids import SHORT_ID_SIZE, ShortId, TopicKey
@@ -60,8 +60,8 @@ _Brought = Summary | Reconcile | SummaryLoaded | PlanLoaded | Reconciled | None
 class Comparison:
     """Comparisons of one session's topics. Not to be used after a PeerFault."""
 
-    def __init__(self, transfer: Transfer, settled: Callable[[TopicKey], None]) -> None:
-        """Queue what is found to be lacking in `transfer`; call `settled` once for each topic that has settled."""
+    def __init__(self, transfer: Transfer, settled: Callable[[Sequence[TopicKey]], None]) -> None:
+        """Queue what is found to be lacking in `transfer`; call `settled` once with each topic that has settled."""
         self._transfer = transfer
         self._settled = settled
         self._to_open: deque[TopicProgress] = deque()
@@ -241,7 +241,7 @@ class Comparison:
         is_equal = (own.count, own.digest) == (peer.count, peer.digest)
         if not progress.has_settled and (is_equal or peer.round >= _RANGES_FROM_ROUND):
             progress.has_settled = True
-            self._settled(progress.topic)
+            self._settled((progress.topic,))
 
     def _check_order(self, progress: TopicProgress, message: Summary) -> None:
         """Rounds neither repeat nor skip, one is kept at most, and the peer begins few later ones."""

@@ -82,14 +82,15 @@ class Session:
         self.wanting = Wanting()
         self.transfer = Transfer(self.wanting)
         self.windows = Windows()
-        self.comparison = Comparison(self.transfer, self._settle)
+        self._room = Room()
+        # Not by a method of the session: in a circle all that the peer has sent would wait for Python's collector.
+        self.comparison = Comparison(self.transfer, self._room.settle)
         self.earlier = EarlierEpochs(session_id)
         self.is_dialer = is_dialer
         self.is_relay = is_relay
         self._handshake = dict.fromkeys(_HANDSHAKE, HandshakeMessage.UNSAID)
         self.peer_features: frozenset[str] | None = None
         """Features that the peer has said to know; None: it has not said."""
-        self._room = Room()
         self._announced = Announcements(session_id, is_dialer=is_dialer)
         self._changed: set[TopicKey] = set()
         self._is_dead = False
@@ -234,10 +235,6 @@ class Session:
     def _announce(self, progress: TopicProgress) -> Output:
         return Send(messages.Announce((self._announced.say(progress),)))
 
-    def _settle(self, topic: TopicKey) -> None:
-        """Note that a topic takes no room any more."""
-        self._room.settle((topic,))
-
     def _join(self, progress: TopicProgress) -> list[Output]:
         is_first = not progress.is_joined
         if is_first:
@@ -354,14 +351,14 @@ class Session:
     def handle_refused(self, progress: TopicProgress, message: messages.Refused) -> list[Output]:
         """Stop sending on a topic, which makes room for others."""
         progress.has_settled = True
-        self._settle(progress.topic)
+        self._room.settle((progress.topic,))
         return self.transfer.refused(progress, message)
 
     def note_ingested(self, progress: TopicProgress, event: events.BatchIngested) -> list[Output]:
         """Say that a batch is stored; where this relay takes no more of its topic, that makes room for others."""
         if event.refused:
             progress.has_settled = True
-            self._settle(progress.topic)
+            self._room.settle((progress.topic,))
         return self.transfer.ingested(progress, event)
 
     def handle_goodbye(self, _: messages.Goodbye) -> list[Output]:

@@ -105,11 +105,11 @@ async def test_a_connection_that_has_ended_keeps_nothing_of_what_the_peer_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock, end: str
 ) -> None:
     """By itself: Python's collector counts objects and not bytes, and strangers come as often as they like."""
-    seen: weakref.WeakSet[Connection] = weakref.WeakSet()
+    seen: weakref.WeakSet[Connection | Session] = weakref.WeakSet()
     run = Connection.run
 
     async def run_seen(self: Connection) -> Ended:
-        seen.add(self)
+        seen.update((self, self.session))
         assert seen
         return await run(self)
 
