@@ -2,7 +2,7 @@
 
 import pytest
 
-from node.http.parsing import HEADERS_SIZE_MAX, BadRequest, Request, RequestParser
+from node.http.parsing import HEADERS_COUNT_MAX, HEADERS_SIZE_MAX, BadRequest, Request, RequestParser
 
 _HOST = b"Host: localhost\r\n"
 _CHUNKED = b"POST / HTTP/1.1\r\n" + _HOST + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -188,6 +188,34 @@ def test_a_head_may_be_as_large_as_the_bound() -> None:
     value = b"a" * (HEADERS_SIZE_MAX - len(b"HostlocalhostX"))
     assert _parse(head + value + b"\r\n\r\n") == [("GET", b"/", b"")]
     assert _parse(head + value + b"a\r\n\r\n") == [431]
+
+
+@pytest.mark.parametrize("size", [1, 100_000])
+def test_a_head_has_so_many_headers_and_the_next_one_is_not_looked_at(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the shortest thousands fit a piece, each at the cost of a call."""
+    seen = list[bytes]()
+    note = RequestParser.on_header
+
+    def on_header(self: RequestParser, name: bytes, value: bytes) -> None:
+        seen.append(name)
+        note(self, name, value)
+
+    monkeypatch.setattr(RequestParser, "on_header", on_header)
+    head = b"GET / HTTP/1.1\r\n" + _HOST + b"a:\r\n" * (HEADERS_COUNT_MAX - 1)
+    for more, status, count in ((b"", ("GET", b"/", b""), 0), (b"b:\r\n" * 1000, 431, 1)):
+        seen.clear()
+        said = head + more + b"\r\n"
+        assert _parse(*(said[start : start + size] for start in range(0, len(said), size))) == [status]
+        assert len(seen) == HEADERS_COUNT_MAX + count
+    trailers = b"0\r\n" + b"a:\r\n" * HEADERS_COUNT_MAX + b"\r\n"
+    assert _parse(_CHUNKED + trailers) == [431]
+
+
+def test_headers_of_a_later_request_are_counted_anew() -> None:
+    one = b"GET / HTTP/1.1\r\n" + _HOST + b"a:\r\n" * (HEADERS_COUNT_MAX - 1) + b"\r\n"
+    assert _parse(one * 3) == [("GET", b"/", b"")] * 3
 
 
 def test_a_body_has_no_bound_here() -> None:
