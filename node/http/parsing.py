@@ -105,7 +105,9 @@ class RequestParser:
         if self._requests:
             return self._requests.popleft()
         assert self._fault is not None, "one is there"
-        raise self._fault
+        raise BadRequest(
+            self._fault.status
+        )  # anew: one that is raised holds who called, and would be held here
 
     def feed(self, piece: bytes | memoryview) -> None:
         """Parse the next bytes; empty bytes are the end. Faults are reported in their turn."""
@@ -141,7 +143,8 @@ class RequestParser:
             self._llhttp.feed_data(head)
 
     def _fail(self, fault: BadRequest) -> None:
-        self._fault = self._fault or fault
+        # Without the frames that it came through, which hold the connection and all that came by it.
+        self._fault = self._fault or BadRequest(fault.status)
         if self._last is not None:
             self._last.fault = self._fault
 

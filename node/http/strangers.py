@@ -1,9 +1,8 @@
 """Limits for API connections that have not shown a token: how many, for how long, and how fast they are served."""
 
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Final
 
 import trio
@@ -30,14 +29,16 @@ _STRANGER_READ_SIZE: Final = KIB
 class Stranger:
     """A connection, which is a stranger until one of its requests has shown a token."""
 
-    def __init__(self, turns: trio.Semaphore | None, subnet: str = "") -> None:
+    def __init__(
+        self, turns: trio.Semaphore | None, subnet: str = "", here: "dict[Stranger, None] | None" = None
+    ) -> None:
+        """`here` are the strangers of its listener, of which it is one until it has left."""
         self.subnet = subnet
         self.is_trusted = False
         self.scope = trio.CancelScope()
         self.asked_at = 0.0
         """When it began to wait for its present request."""
-        self.leave: Callable[[], object] = bool
-        """Give up the place among strangers."""
+        self._here = {} if here is None else here
         self._turns = turns
         self._has_taken_turn = False
 
@@ -46,6 +47,10 @@ class Stranger:
         self.is_trusted = True
         self.scope.deadline = math.inf
         self.leave()
+
+    def leave(self) -> None:
+        """Give up the place among strangers."""
+        self._here.pop(self, None)
 
     def begin_request(self) -> None:
         """Start the time in which the next request must come whole."""
@@ -92,8 +97,8 @@ class Strangers:
             self._end_one(near)
         elif len(self._here) >= (API_STRANGERS_MAX if self.remote is None else REMOTE_STRANGERS_MAX):
             self._end_one(self._here)
-        stranger = Stranger(self._turns, subnet)
-        stranger.scope, stranger.leave = scope, partial(self._here.pop, stranger, None)
+        stranger = Stranger(self._turns, subnet, self._here)
+        stranger.scope = scope
         stranger.begin_request()
         self._here[stranger] = None
         try:

@@ -189,6 +189,7 @@ class WebSocketStream(trio.abc.Stream):
         except trio.BrokenResourceError:
             pass  # it is closed anyway
         finally:
+            _free(self._protocol)
             await self._stream.aclose()
 
     async def _read(self) -> None:
@@ -260,6 +261,7 @@ async def accept_websocket(
 
     The stream is owned from here on: it is closed when this fails. Raises TransportError.
     """
+    protocol: ServerProtocol | None = None
     try:
         if tls is not None:
             stream = await _shake_hands(trio.SSLStream(stream, tls, server_side=True, https_compatible=True))
@@ -281,6 +283,8 @@ async def accept_websocket(
             raise TransportError("no_websocket", f"a request was answered with {response.status_code}")
         return WebSocketStream(stream, protocol, [], is_stranger=True), _forwarded_for(request.headers)
     except BaseException as error:  # Cancelled too: nothing else holds the stream
+        if protocol is not None:
+            _free(protocol)
         await trio.aclose_forcefully(stream)
         if isinstance(error, trio.BrokenResourceError):
             raise TransportError("closed", "the connection broke") from error
@@ -354,6 +358,16 @@ async def _receive_head(stream: trio.abc.Stream, protocol: Protocol) -> list[Fra
         left -= len(some)
         protocol.receive_data(some)
     return protocol.events_received()
+
+
+def _free(protocol: Protocol) -> None:
+    """End the parser, and drop the frames that its errors hold. Both refer back: in a circle, all that came would wait for
+    Python's collector, which counts objects and not bytes."""
+    protocol.parser.close()
+    for fault in (protocol.handshake_exc, protocol.parser_exc):
+        error: BaseException | None = fault
+        while error is not None:
+            error.__traceback__, error = None, error.__cause__ or error.__context__
 
 
 async def _send_rest(stream: trio.abc.Stream, protocol: Protocol) -> None:

@@ -1,6 +1,8 @@
 """The server of the HTTP API: connections that wait, stall, break off or never show the token."""
 
 import contextlib
+import gc
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,8 +19,9 @@ from node.api import requests as api_requests
 from node.http import connection as http_connection
 from node.http import server as http_server_module
 from node.http import strangers as http_strangers
+from node.http.connection import HttpConnection
 from node.http.server import TRUSTED
-from node.http.strangers import Strangers
+from node.http.strangers import Stranger, Strangers
 from protocol.limits.users import (
     API_STRANGER_SECONDS,
     PAGE_CODE_BODY_SIZE_MAX,
@@ -402,6 +405,38 @@ async def test_one_stranger_too_many_ends_the_one_with_the_oldest_request(
                 await trio.testing.wait_all_tasks_blocked()
             assert ended == ["does not read its answer", "sends nothing", "page"]
             nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("said", [b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"nonsense\r\n\r\n", b"GET"])
+async def test_a_connection_that_has_ended_keeps_nothing_of_what_came(
+    said: bytes, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    """By itself: Python's collector counts objects and not bytes, and connections are free."""
+    seen: weakref.WeakSet[HttpConnection | Stranger] = weakref.WeakSet()
+    run = HttpConnection.run
+
+    async def run_seen(self: HttpConnection) -> None:
+        seen.update((self, self._stranger))
+        await run(self)
+        assert seen
+
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body"})
+
+    monkeypatch.setattr(HttpConnection, "run", run_seen)
+    gc.disable()
+    try:
+        for _ in range(3):
+            client, stream = _connection()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(serve_alone, app, stream)
+                await client.send_all(said)
+                await client.receive_some()
+                await client.aclose()
+        assert not seen
+    finally:
+        gc.enable()
 
 
 async def test_a_stranger_gets_its_refusal_though_it_sends_more_than_is_read(

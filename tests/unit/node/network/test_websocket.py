@@ -1,8 +1,10 @@
 """Streams by WebSocket: sessions run inside, and what a hostile client or server sends is bounded."""
 
+import gc
 import itertools
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -15,7 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock, memory_stream_pair
 from websockets.frames import Frame, Opcode
+from websockets.server import ServerProtocol
 
+from node.network import websocket
 from node.network.line import listening_address, open_listener
 from node.network.peer_state import PeerState
 from node.network.websocket import (
@@ -218,6 +222,51 @@ async def test_a_head_may_have_just_so_many_bytes() -> None:
     with fail_after(DEADLINE_SECONDS):
         assert (await _answer(fitting))[0].startswith(b"HTTP/1.1 101 ")
         assert (await _answer(fitting.replace(b"\r\n\r\n", b"b\r\n\r\n")))[1] == "no_websocket"
+
+
+@pytest.mark.parametrize(
+    "said, cuts",
+    [
+        (REQUEST + b"\r\n", True),
+        (REQUEST, True),
+        (REQUEST + b"a:b\r\n" * 200, False),
+        (b"nonsense\r\n\r\n", False),
+        (REQUEST + b"\r\n\x83\x80\0\0\0\0", False),
+    ],
+    ids=["whole", "cut", "long", "nonsense", "early"],
+)
+async def test_a_connection_that_has_ended_keeps_nothing_of_what_came(
+    said: bytes, cuts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By itself: Python's collector counts objects and not bytes, and connections are free."""
+    seen: weakref.WeakSet[ServerProtocol] = weakref.WeakSet()
+
+    class Seen(ServerProtocol):
+        def receive_data(self, data: bytes | bytearray) -> None:
+            seen.add(self)
+            super().receive_data(data)
+
+    monkeypatch.setattr(websocket, "ServerProtocol", Seen)
+
+    async def serve(stream: trio.abc.Stream) -> None:
+        with suppress(TransportError):
+            opened, _ = await accept_websocket(stream, None)
+            assert seen
+            await opened.receive_some()
+            await opened.aclose()
+
+    gc.disable()
+    try:
+        for _ in range(3):
+            ours, theirs = memory_stream_pair()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(serve, theirs)
+                await ours.send_all(said)
+                if cuts:
+                    await ours.send_eof()
+        assert not seen
+    finally:
+        gc.enable()
 
 
 async def test_messages_of_text_and_too_long_ones_end_it() -> None:
