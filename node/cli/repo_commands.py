@@ -445,7 +445,8 @@ def fork(
 ) -> "RepoFork":
     """Create a repo of your own that continues another. Each commit is written again and names its origin.
 
-    Commits that are written there can be offered back: `ravel inbox offer`.
+    Commits that are written there can be offered back: `ravel inbox offer`. A fork that was cut short is finished by the
+    same command.
     """
     return api.fork_repo(repo, name)
 

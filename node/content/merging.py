@@ -84,7 +84,10 @@ class Merging:
         return await create_branch(self._hub, self._author, repo, name, fork, is_unique=True)
 
     async def fork_repo(self, repo: Repo, name: str) -> RepoFork:
-        """Make a repo of this user's own that continues another: its branches, each commit written again, and its main."""
+        """Make a repo of this user's own that continues another: its branches, each commit written again, and its main.
+
+        Another call goes on with a fork of that name which was cut short.
+        """
         run = self._hub.run_blocking
         sources = [
             one
@@ -93,13 +96,20 @@ class Merging:
         ]
         for source in sources:
             await read_opened(self._hub, source, partial(run, self._check_source, source))
-        made = await create_repo(self._hub, self._author, name, is_unique=True)
+        made, begun = await run(self._find_half, sources, name)
+        if made is None:
+            made = await create_repo(self._hub, self._author, name, is_unique=True)
         answer: RepoFork = {"repo": id_text(made.repo_id), "name": name, "branches": [], "files_left": []}
         for source in sources:
-            target = await create_branch(self._hub, self._author, made, source.name)
-            made_of_it = await self._merge(source, target, begins_fork=True)
-            answer["branches"].append({"branch": made_of_it["branch"], "carried": made_of_it["carried"]})
-            answer["files_left"] += made_of_it["files_left"]
+            target, is_merged = begun.get(source.num, (None, False))
+            if target is None:
+                target = await create_branch(self._hub, self._author, made, source.name)
+            if is_merged:
+                answer["branches"].append({"branch": id_text(target.branch_id), "carried": 0})
+            else:
+                made_of_it = await self._merge(source, target, begins_fork=True)
+                answer["branches"].append({"branch": made_of_it["branch"], "carried": made_of_it["carried"]})
+                answer["files_left"] += made_of_it["files_left"]
             if source.is_main and not self._hub.replica.branches[target.num].is_main:
                 # Else offers from the fork's main would be to a branch that it does not continue.
                 root = self._hub.replica.root_branch(made)
@@ -139,6 +149,45 @@ class Merging:
             absent = [row for row in state if row.is_erased and row.body_kind not in _NOT_CARRIED]
             if absent and {row.num for row in absent} - find_gone(connection, self._hub.replica, state):
                 raise _bodies_erased()
+
+    def _find_half(
+        self, sources: Sequence[Branch], name: str
+    ) -> tuple[Repo | None, dict[int, tuple[Branch, bool]]]:
+        """Find the fork of this name that a stop of the node cut short, and None where there is none.
+
+        Returns:
+            The repo; and by source what it has of that: a branch, and True if the source was merged there.
+        """
+        replica = self._hub.replica
+        named = replica.tables.repos_with_name(name)
+        if len(named) != 1 or not named[0].has_members:
+            return None, {}
+        persons = replica.persons(named[0].repo_id)  # devices may be members by themselves
+        if len({persons.get(user, user) for user in (self._author.user, *replica.members(named[0]))}) > 1:
+            return None, {}
+        counted = replica.shown.count_in(replica.database, [named[0].num])[named[0].num]
+        free = [one for one in counted if not one.facts.is_root_branch]
+        begun = dict[int, tuple[Branch, bool]]()
+        with replica.database.read() as connection:
+            for source in sources:
+                for target in [one for one in free if one.name == source.name]:
+                    is_merged = source.branch_id in self._find_merged(connection, target)
+                    if is_merged or target.commit_count == 1:
+                        begun[source.num] = target, is_merged
+                        free.remove(target)
+                        break
+        is_whole = len(begun) == len(sources) and all(
+            is_merged and target.is_main >= source.is_main
+            for source, (target, is_merged) in zip(sources, begun.values(), strict=True)
+        )
+        return (None, {}) if free or is_whole else (named[0], begun)
+
+    def _find_merged(self, connection: Connection, target: Branch) -> set[BranchId]:
+        """Find the branches that a branch states to have merged."""
+        rows = load_state(self._hub.replica, connection, target, kinds=(kind_name(Merge),))
+        blocks = load_blocks_of(connection, rows)
+        opened = (open_stored_commit(self._hub.replica, row, blocks[row.num]) for row in rows)
+        return {branch for _, body, _ in opened for branch in _merged(body)}
 
     def _fork(self, origin: Branch, commit_text: str) -> BranchFork:
         with self._hub.replica.database.read() as connection:

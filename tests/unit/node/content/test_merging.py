@@ -1,6 +1,7 @@
 """Branches that fork from others and are merged back."""
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import trio
 from trio.testing import MockClock
 
 from node.authoring.drafting import Draft
-from node.authoring.writing import create_branch, write_commit
+from node.authoring.writing import create_branch, create_repo, write_commit
 from node.content.files import FileService
 from node.content.merging import MergePlan, Merging, run_merge
 from node.runtime.errors import ServiceError
@@ -165,6 +166,66 @@ async def test_main_of_a_fork_continues_what_main_means_in_the_repo(
         assert {one.name: one.is_main for one in copies} == {
             name: name == points_at for name in ("main", "v2")
         }
+
+
+class _Cut(Exception):
+    """A stop of the node, in place of a write."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("done", range(6))
+async def test_a_fork_of_a_repo_that_was_cut_short_is_finished_by_the_next_call(
+    nodes: list[Node], autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, done: int
+) -> None:
+    alice, _ = nodes
+    left = done
+
+    def cut(real: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
+        async def write(*arguments: object) -> object:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise _Cut
+            return await real(*arguments)
+
+        return write
+
+    with fail_after(120):
+        repo, _ = alice.create_repo()
+        v2 = await create_branch(alice.hub, alice.author, repo, "v2")
+        pointed = Tag("main", v2.branch_id, v2.facts.root_id)
+        await write_commit(alice.hub, alice.author, alice.replica.root_branch(repo), pointed)
+        alice.write(_branch_of(alice, "repo"), "one")
+        alice.write(_branch_of(alice, "repo", "v2"), "two")
+        with monkeypatch.context() as patched:
+            for name in ("write", "write_grouped"):
+                patched.setattr(alice.hub, name, cut(getattr(alice.hub, name)))
+            with pytest.raises(_Cut):
+                await _merging(alice).fork_repo(repo, "mine")
+        made = await _merging(alice).fork_repo(repo, "mine")
+        assert len(made["branches"]) == 2
+        assert [one.name for one in alice.replica.repos.values()].count("mine") == 1
+        mine = {
+            one.name: one
+            for one in alice.replica.branches.values()
+            if id_text(one.branch_id) in str(made["branches"])
+        }
+        assert {one.name: one.is_main for one in mine.values()} == {"main": False, "v2": True}
+        in_fork = Merging(alice.hub, alice.author, partial(_branch_of, alice, "mine"))
+        for name, text in (("main", "one"), ("v2", "two")):
+            items = (await in_fork.state(name, 10))["items"]
+            assert [item["text"] for item in items if item["text"]] == [text]
+        with pytest.raises(ServiceError, match="there is a repo called"):
+            await _merging(alice).fork_repo(repo, "mine")
+
+
+async def test_a_repo_in_which_something_was_written_is_no_fork_that_was_cut_short(nodes: list[Node]) -> None:
+    alice, _ = nodes
+    repo, _ = alice.create_repo()
+    await create_repo(alice.hub, alice.author, "mine", "main")
+    alice.write(_branch_of(alice, "mine"), "of its own")
+    with pytest.raises(ServiceError, match="there is a repo called"):
+        await _merging(alice).fork_repo(repo, "mine")
 
 
 @pytest.mark.slow
