@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
+from protocol.codec import DecodeError
 from protocol.crypto.hashing import value_name
 from protocol.formats.document_kinds import (
     DICT_VALUE_SIZE_MAX,
@@ -17,6 +18,7 @@ from protocol.formats.document_kinds import (
     JSON_VALUE_SIZE_MAX,
     is_document_key,
 )
+from protocol.formats.text import parse_id
 from verifier.json_documents import (
     PLACE,
     REFUSED,
@@ -61,6 +63,8 @@ _PIECE_SIZE: Final = DICT_VALUE_SIZE_MAX // 4 - 1
 """Characters of a piece of a long value: each has at most four bytes as JSON, and there are two quotation marks."""
 _ID_DIGITS: Final = "abcdefghijklmnopqrstuvwxyz234567"
 _ID_SIZE: Final = 16
+_LINK_SHOWN_MAX: Final = 64
+"""Characters of a link that a refusal repeats."""
 
 
 class EditRefused(Exception):
@@ -345,6 +349,7 @@ class JsonEditor:
         if isinstance(value, dict):
             linked = _linked(value)
             if linked is not None:
+                _check_link(address, linked)
                 self._say(address, linked)
             elif isinstance(value.get("$whole"), list) and len(value) == 1:
                 self._put_whole(address, Whole(value["$whole"]))
@@ -494,6 +499,18 @@ def _linked(value: Mapping[str, Json]) -> Linked | None:
         if len(value) == 1 and isinstance(name, str):
             return Linked(kind, name)
     return None
+
+
+def _check_link(address: Address, linked: Linked) -> None:
+    """Raise EditRefused for a link that can never lead to a file. Whether the file is here, this cannot know."""
+    if linked.kind != "file":
+        return
+    try:
+        parse_id(linked.name)
+    except DecodeError:
+        raise EditRefused(
+            f"{_name_of(address)}: {linked.name[:_LINK_SHOWN_MAX]!r} is no id of a file"
+        ) from None
 
 
 def _name_of(address: Address) -> str:

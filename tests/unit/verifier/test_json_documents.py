@@ -286,7 +286,7 @@ def test_a_crowded_list_is_spaced_anew(authors: tuple[Author, Author]) -> None:
 
 def test_texts_files_and_whole_arrays_are_named_in_their_place(authors: tuple[Author, Author]) -> None:
     alice, _ = authors
-    value = {"minutes": {"$text": "minutes"}, "photo": {"$file": "x"}, "at": {"$whole": [1, [2]]}}
+    value = {"minutes": {"$text": "minutes"}, "photo": {"$file": "a" * 52}, "at": {"$whole": [1, [2]]}}
     _start(alice, value)
     assert alice.value() == {**value, "at": [1, [2]]}
 
@@ -432,6 +432,8 @@ def test_a_long_value_of_other_pieces_says_nothing(
         (("s", "x"), 1),
         (("l", 1), 1),
         (("a",), {"$text": "x", "y": 1}),
+        (("a",), {"$file": "zzz"}),
+        (("a",), [{"$file": "a" * 51 + "b"}]),
     ],
 )
 def test_what_no_document_holds_is_refused(
