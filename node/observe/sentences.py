@@ -237,6 +237,10 @@ _REFUSALS: Final[Mapping[str, tuple[str, str]]] = {
         "it follows the repo itself, and fetches a file when somebody opens it there",
         "open the file there (`ravel file get`), or use a relay that does not follow the repo",
     ),
+    "file_too_large": (
+        "a file is larger than all that it keeps for one",
+        "ask who runs it for more room, or use a further relay",
+    ),
     "bad_topic_signature": ("you may not write there", ""),
     "bad_file": ("the file has changed or is damaged here", "`ravel fsck` checks the store"),
     "incomplete": ("the file has not come whole", ""),

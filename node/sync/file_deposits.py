@@ -46,8 +46,8 @@ from storage.repos.epochs import Topic
 
 log = structlog.get_logger()
 
-_OF_ONE_FILE: Final = ("bad_file", "incomplete", "bad_topic_signature")
-"""Reasons that say nothing of a relay's room."""
+_OF_ONE_FILE: Final = ("bad_file", "file_too_large", "incomplete", "bad_topic_signature")
+"""Reasons that say nothing of a relay's room for other files."""
 _LOWEST: Final = ShortId(bytes(16))
 
 

@@ -207,7 +207,10 @@ def refuse_file(
     topic_size = _topic_size(connection, topic_num)
     if topic_size is None:
         return "topic_forgotten"
-    for kept, most, reason in _bounds(connection, topic_size, visitor, quotas):
+    bounds = _bounds(connection, topic_size, visitor, quotas)
+    if size > min(quotas.total, *(most for _, most, _ in bounds)) * RELAY_FILES_SHARE:
+        return "file_too_large"  # however little is kept: smaller files may have room
+    for kept, most, reason in bounds:
         if kept + size > most * RELAY_FILES_SHARE:
             return reason
     lacking = find_sums(connection, [ALL]).size + size - int(quotas.total * RELAY_FILES_SHARE)

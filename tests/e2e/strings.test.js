@@ -68,7 +68,7 @@ test("why a relay takes no more of a repo is said in words, and a reason of a ne
   const peer = { peer: "a".repeat(52), name: "Bob", relay: true };
   const said = (one, reason) => one.standingSentence({ parts: [{ code: "refused", peers: [peer], reason }] }, String);
   for (const one of [text, german]) {
-    for (const reason of ["account_full", "peer_full", "subnet_full", "topic_full", "relay_full", "topic_forgotten", "not_known"])
+    for (const reason of ["account_full", "peer_full", "subnet_full", "topic_full", "relay_full", "topic_forgotten", "not_known", "file_too_large"])
       assert.ok(!said(one, reason).includes(reason), reason);
     assert.ok(said(one, "of_a_newer_relay").includes("of_a_newer_relay"));
   }

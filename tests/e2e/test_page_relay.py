@@ -57,17 +57,17 @@ def test_an_operator_invites_sees_use_changes_a_quota_and_revokes(tmp_path: Path
         open_panel(page, "health")
         open_panel(page, "relay")
         page.until(says("1 node, 1 connected", "document.querySelector('[data-account=ann]')"))
-        page.until(says("The account has used its quota", "document.getElementById('refusals')"))
+        page.until(says("The file alone has more bytes", "document.getElementById('refusals')"))
         page.until(says("Accounts", "document.querySelector('#visitors tbody')"))
         picture(page, "relay")
         told = json.loads(run_ravel(relay, "relay", "status", "--json").stdout)
         (refusal,) = told["refusals"]
-        assert (refusal["what"], refusal["kind"], refusal["reason"]) == ("file", "account", "account_full")
+        assert (refusal["what"], refusal["kind"], refusal["reason"]) == ("file", "account", "file_too_large")
         shown = run_ravel(relay, "relay", "status").stdout
-        assert "account full" in shown
+        assert "file too large" in shown
         assert "1 of 1,024" not in shown, "nobody has a circuit"
         metrics = relay.client.page("/metrics")
-        assert 'ravel_relay_refused_total{what="file",kind="account",reason="account_full"} 1' in metrics
+        assert 'ravel_relay_refused_total{what="file",kind="account",reason="file_too_large"} 1' in metrics
         assert "ann" not in [word.strip('"') for word in metrics.replace("=", " ").split()]
 
         account = "document.querySelector('[data-account=ann]')"

@@ -20,6 +20,7 @@ const refusedBecause = {
   used_link: "Ein anderer Knoten hat den Link benutzt. Jeder Knoten braucht einen eigenen.",
   expired_link: "Der Link ist abgelaufen. Lade noch einmal ein.",
   bad_topic_signature: "Er ist von niemandem, der in das Topic schreibt.",
+  file_too_large: "Die Datei allein hat mehr Bytes, als einer bringen darf: der Platz des Kontos, oder relay.topic_size_max, peer_size_max, subnet_size_max.",
   bad_file: "Die Datei war größer als angekündigt, oder keine Datei.",
   incomplete: "Der Peer ging, bevor die Datei ganz da war. Beim nächsten Mal geht es weiter.",
   bare: "Der Inhalt wurde getilgt, und Neue könnten ihn von hier nicht lesen.",

@@ -51,6 +51,7 @@ const REFUSALS = {
   relay_full: "es ist voll",
   topic_forgotten: "es hat Platz gemacht und nimmt das Repo später wieder",
   not_known: "es nimmt nur, was Konten und bekannte Peers bringen",
+  file_too_large: "eine Datei ist größer als alles, was es für einen aufhebt",
   bad_topic_signature: "du darfst dort nicht schreiben",
 };
 

@@ -20,6 +20,7 @@ const refusedBecause = {
   used_link: "Another node has used the link. Each node needs one of its own.",
   expired_link: "The link has expired. Invite again.",
   bad_topic_signature: "It is not of a writer of the topic.",
+  file_too_large: "The file alone has more bytes than one may bring: the account's quota, or relay.topic_size_max, peer_size_max, subnet_size_max.",
   bad_file: "The file was larger than its deposit said, or no file.",
   incomplete: "The peer left before the file was whole. It goes on at its next deposit.",
   bare: "The body was erased, and newcomers could not read it from here.",

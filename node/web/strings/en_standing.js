@@ -55,6 +55,7 @@ const REFUSALS = {
   relay_full: "it is full",
   topic_forgotten: "it made room, and takes the repo again later",
   not_known: "it takes only what accounts and peers that it knows bring",
+  file_too_large: "a file is larger than all that it keeps for one",
   bad_topic_signature: "you may not write there",
 };
 

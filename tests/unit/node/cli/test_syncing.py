@@ -139,6 +139,7 @@ def test_commits_are_counted_as_a_join_counts_them(clock: _Clock) -> None:
     "code, why, advice",
     [
         ("account_full", "your account there has used its quota", "ask who runs it for more"),
+        ("file_too_large", "a file is larger than all that it keeps", "use a further relay"),
         ("not_kept", "it follows the repo itself", "use a relay that does not follow the repo"),
         ("of_a_later_version", "of_a_later_version", ""),
     ],

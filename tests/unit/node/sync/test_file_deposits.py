@@ -118,13 +118,13 @@ async def test_a_full_relay_refuses_files_and_takes_commits(
             alice, "large", os.urandom(70_000)
         )  # more than all: of two with room the faster one is kept
         async with _depositing(alice, relay):
-            await until(lambda: relay.hub.totals.files_settled["topic_full"] == 1)
+            await until(lambda: relay.hub.totals.files_settled["file_too_large"] == 1)
             alice.write(alice.branch(), "there is room for this")
             async with connected(bob, relay):
                 await until_equal(alice, bob)
             listed = await _files_of(alice).window("main", 0, 10)
-            assert listed["refusals"] == [{"relay": id_text(relay.key), "reason": "topic_full"}]
-        assert relay.hub.totals.files_settled == {"kept": 1, "topic_full": 1}
+            assert listed["refusals"] == [{"relay": id_text(relay.key), "reason": "file_too_large"}]
+        assert relay.hub.totals.files_settled == {"kept": 1, "file_too_large": 1}
         listed = await _files_of(alice).window("main", 0, 10)
         assert listed["refusals"] == [], "it has left"
         assert [(one["name"], one["relays"]) for one in listed["files"]] == [("small", 1), ("large", 0)]

@@ -116,7 +116,7 @@ def test_what_the_nodes_of_an_account_bring_is_added_up_whatever_one_peer_may(st
         room = int(quota * RELAY_FILES_SHARE) - 4000 - RELAYED_TOPIC_SIZE
         assert make_file_room(connection, num, second, room, tight).count == 1
         assert make_file_room(connection, num, second, room + 1, tight).refused == "account_full"
-        assert make_file_room(connection, num, stranger, 3000, tight).refused == "peer_full"
+        assert make_file_room(connection, num, stranger, 3000, tight).refused == "file_too_large"
         assert change_quota(connection, "ann", 2 * quota)
         assert not change_quota(connection, "bob", 16_000)
     with store.database.read() as connection:

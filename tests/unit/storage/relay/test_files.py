@@ -189,14 +189,27 @@ def _bounded(reason: str, size: int) -> RelayQuotas:
 
 @pytest.mark.parametrize("reason", ["topic_full", "peer_full", "subnet_full", "relay_full"])
 def test_files_take_their_share_of_each_bound_and_no_byte_more(store: Store, reason: str) -> None:
-    block = _block(b"block")
+    first, block = _block(b"first"), _block(b"block")
+    store.keep_whole(first)
     size = size_of(len(block.encoded))
-    enough = _bounded(reason, ceil(size / RELAY_FILES_SHARE))
-    tight = _bounded(reason, ceil(size / RELAY_FILES_SHARE) - 1)
+    both = size_of(len(first.encoded)) + size
+    enough = _bounded(reason, ceil(both / RELAY_FILES_SHARE))
+    tight = _bounded(reason, ceil(both / RELAY_FILES_SHARE) - 1)
     assert store.begin(block, size, quotas=tight).refusal == reason
     assert store.begin(block, size, quotas=enough).refusal == ""
     assert store.keep(block, [block.block_id], [block], tight).refusal == reason, "it was lowered meanwhile"
     assert store.keep(block, [block.block_id], [block], enough).refusal == ""
+
+
+@pytest.mark.parametrize("reason", ["topic_full", "peer_full", "subnet_full", "relay_full"])
+def test_a_file_that_no_emptying_would_make_room_for_is_too_large_and_nothing_is_full(
+    store: Store, reason: str
+) -> None:
+    block = _block(b"block")
+    size = size_of(len(block.encoded))
+    tight = _bounded(reason, ceil(size / RELAY_FILES_SHARE) - 1)
+    assert store.begin(block, size, quotas=tight).refusal == "file_too_large"
+    assert store.begin(_block(b"b"), size - 1, quotas=tight).refusal == ""
 
 
 def test_an_unfinished_file_goes_after_a_day_and_another_deposit(store: Store) -> None:
@@ -225,7 +238,7 @@ def test_a_claim_forgets_nothing_and_blocks_that_come_do(store: Store) -> None:
         deposit = sign_deposit(other, ObjectId(block.block_id), size)
         assert not begin_file(connection, num, deposit, BOB, tight, 1).refusal, "there would be room"
         larger = sign_deposit(other, ObjectId(block.block_id), size + 1)
-        assert begin_file(connection, num, larger, BOB, tight, 1).refusal == "relay_full"
+        assert begin_file(connection, num, larger, BOB, tight, 1).refusal == "file_too_large"
         assert load_kept_topics(connection)[public_key(SEED)].file_size == size
         where = (store.database, connection, num, deposit, 0)
         kept = keep_blocks(*where, [block.block_id], [block], BOB, tight, 1)
