@@ -26,6 +26,8 @@ class FoundOffer:
     is_accepted: bool | None
     answers: tuple[CommitId, ...]
     """All that are considered, in canonical order, whether they count or not."""
+    decided_by: CommitId | None = None
+    """The answer that says so."""
     is_stripped: bool = False
     """True where the body lacks note and link, which the store has."""
 
@@ -107,15 +109,16 @@ class OfferStatements:
 
 def _found(one: _Kept, operations: Operations, now: Resolution) -> FoundOffer:
     is_accepted: bool | None = None
+    by: CommitId | None = None
     answers = operations.in_order([*one.answers, *(late for _, late in one.withdrawals)])
     for answer in answers:
         if isinstance(answer.body, Answer) and now.counts(answer):
-            is_accepted = answer.body.accepts
+            is_accepted, by = answer.body.accepts, answer.commit_id
     ids = tuple(answer.commit_id for answer in answers)
     if one.body is not None:
-        return FoundOffer(one.operation, one.body, is_accepted, ids)
+        return FoundOffer(one.operation, one.body, is_accepted, ids, by)
     assert isinstance(one.operation.body, Offer), "it is one"
-    return FoundOffer(one.operation, one.operation.body, is_accepted, ids, is_stripped=True)
+    return FoundOffer(one.operation, one.operation.body, is_accepted, ids, by, is_stripped=True)
 
 
 def _in_order(found: list[FoundOffer], operations: Operations) -> list[FoundOffer]:

@@ -104,16 +104,18 @@ class Inbox(RepoActions):
         return sum(one.is_accepted is None and one.operation.author != me for one in self.find_offers(repo))
 
     async def answer(self, repo: str, offer: str, *, accepts: bool) -> OfferAnswer:
-        """Accept an offer, refuse it, or withdraw it."""
+        """Accept an offer, refuse it, or withdraw it. Where that is so already, nothing more is written."""
         target = self._find_repo(repo)
         found = await self._find_offer(target, offer)
-        root = self._hub.replica.root_branch(target)
-        body = Answer(found.operation.commit_id, accepts)
-        written = await write_commit(self._hub, self._author, root, body)
+        answer = found.decided_by if found.is_accepted is accepts else None
+        if answer is None:
+            root = self._hub.replica.root_branch(target)
+            body = Answer(found.operation.commit_id, accepts)
+            answer = (await write_commit(self._hub, self._author, root, body)).commit_id
         if not found.body.pulls:
             await self._stated.keep_level(target, AcceptedOffer.of(found))
         return {
-            "commit": id_text(written.commit_id),
+            "commit": id_text(answer),
             "offer": id_text(found.operation.commit_id),
             "status": STATUS[accepts],
         }

@@ -16,7 +16,7 @@ from node.membership.repo_actions import RepoActions
 from node.runtime.errors import ServiceError
 from protocol.formats.body import MembersCheckpoint, Permission
 from protocol.formats.text import id_text
-from protocol.ids import UserId
+from protocol.ids import CommitId, UserId
 from protocol.limits.formats import ACK_COUNT_MAX
 from ravel.types.members import CheckpointList, CheckpointView
 from ravel.types.values import RootCommit
@@ -34,7 +34,7 @@ class MemberCheckpoints(RepoActions):
     """Signs and lists membership checkpoints."""
 
     async def sign(self, repo: str) -> RootCommit:
-        """Sign what follows from all of the root branch that is here."""
+        """Sign what follows from all of the root branch that is here; once, while nothing comes after it."""
         target = self._find_repo(repo)
         held = await self._hub.run_blocking(self._hub.replica.permission, target, self._author.user)
         if (held or 0) < Permission.ADMIN:
@@ -42,10 +42,16 @@ class MemberCheckpoints(RepoActions):
                 "not_permitted", "signing who is a member needs the permission of an admin", "ask an admin"
             )
 
+        me, signed = self._author.user, list[CommitId]()
+
         def plan(_connection: Connection) -> Sequence[Draft]:
             with self._hub.replica.membership_lock:
                 membership = self._hub.replica.membership(target.repo_id)
                 heads = membership.now().heads[:ACK_COUNT_MAX]
+                last = membership.operations.find(heads[0]) if len(heads) == 1 else None
+                if last is not None and last.author == me and isinstance(last.body, MembersCheckpoint):
+                    signed.append(last.commit_id)
+                    return []
                 try:
                     return [Draft(MembersCheckpoint(membership.digest_members(heads)), heads)]
                 except StatementTooLarge:
@@ -56,8 +62,9 @@ class MemberCheckpoints(RepoActions):
                     ) from None
 
         root = self._hub.replica.root_branch(target)
-        [written] = await write_commits(self._hub, self._author, root, plan)
-        return {"commit": id_text(written.commit_id), "repo": id_text(target.repo_id)}
+        written = await write_commits(self._hub, self._author, root, plan)
+        signed += [one.commit_id for one in written]
+        return {"commit": id_text(signed[-1]), "repo": id_text(target.repo_id)}
 
     async def list_all(self, repo: str) -> CheckpointList:
         """List the latest checkpoints, and say which are true."""

@@ -126,7 +126,7 @@ def load_stripped(replica: Replica, offers: list[FoundOffer]) -> list[FoundOffer
             log.warning("a damaged offer is passed over", commit=id_text(row.commit_id))
     whole = [one for one in offers if not one.is_stripped or one.operation.commit_id in bodies]
     return [
-        FoundOffer(one.operation, body, one.is_accepted, one.answers)
+        FoundOffer(one.operation, body, one.is_accepted, one.answers, one.decided_by)
         if one.is_stripped and isinstance(body := bodies[one.operation.commit_id], Offer)
         else one
         for one in whole

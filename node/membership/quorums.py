@@ -4,7 +4,7 @@ Proposals and approvals are commits of the root branch (`verifier.quorums` has t
 branch that every member who may write can make once enough signers have approved.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container
 from typing import Final
 
 from node.authoring.drafting import Draft
@@ -28,7 +28,7 @@ from protocol.ids import CommitId, RepoId
 from protocol.limits.formats import ACK_COUNT_MAX
 from ravel.types.quorums import CouncilView, Proposal, ProposalSubject, ProposalView, QuorumState, QuorumView
 from ravel.types.values import RootCommit
-from storage.commits.checkpoints import load_checkpoint_proposals
+from storage.commits.checkpoints import load_made_checkpoints
 from storage.commits.commits import load_facts
 from storage.commits.heads import count_heads, load_heads
 from storage.repos.repos import Branch, Repo
@@ -74,10 +74,17 @@ class Quorums(RepoActions):
         return await self._write_root(target, Quorum(tuple(users), threshold, removals))
 
     async def propose_checkpoint(self, branch: str) -> Proposal:
-        """Ask the signers for a checkpoint of a branch as it is here now. A signer approves with that."""
+        """Ask the signers for a checkpoint of a branch as it is here now. A signer approves with that.
+
+        What is proposed already is not proposed again, and a branch that ends in a checkpoint has nothing for another.
+        """
         target = self._find_branch(branch)
+        repo = self._hub.replica.repos[target.repo_num]
         body = await self._hub.run_blocking(self._plan_checkpoint, target)
-        return await self._propose(self._hub.replica.repos[target.repo_num], body)
+        found, made = await self._hub.run_blocking(self._find_proposed, repo, target, body)
+        if made is not None:
+            return self._view(repo, made[0], made[1])
+        return await self._propose(repo, body, found)
 
     async def propose_removal(self, repo: str, user: str, keeps: str) -> Proposal:
         """Ask the signers to lower a member's permission to `keeps`. Empty: to exclude the member."""
@@ -113,21 +120,26 @@ class Quorums(RepoActions):
 
     # --- steps ---
 
-    async def _propose(self, repo: Repo, body: Body) -> Proposal:
-        written = await self._write_root(repo, body)
-        proposal = await self._hub.run_blocking(self._find_proposal, repo, written["commit"])
+    async def _propose(self, repo: Repo, body: Body, proposal: Operation | None = None) -> Proposal:
+        if proposal is None:
+            written = await self._write_root(repo, body)
+            proposal = await self._hub.run_blocking(self._find_proposal, repo, written["commit"])
         if await self._hub.run_blocking(self._is_signer, repo, proposal):
             return await self._approve(repo, proposal.commit_id)
-        return {"proposal": written["commit"], "repo": written["repo"], "checkpoint": None}
+        return self._view(repo, proposal.commit_id)
 
     async def _approve(self, repo: Repo, proposal_id: CommitId) -> Proposal:
-        await self._write_root(repo, Approve(proposal_id))
+        made = await self._hub.run_blocking(self._find_made, repo)
+        if proposal_id in made:
+            return self._view(repo, proposal_id, made[proposal_id])
         proposal = await self._hub.run_blocking(self._find_proposal, repo, id_text(proposal_id))
+        if not await self._hub.run_blocking(self._is_approved, repo, proposal):
+            await self._write_root(repo, Approve(proposal_id))
         if isinstance(proposal.body, ProposeCheckpoint) and await self._hub.run_blocking(
             self._may_make, repo, proposal
         ):
             return await self._make(repo, proposal)
-        return {"proposal": id_text(proposal_id), "repo": id_text(repo.repo_id), "checkpoint": None}
+        return self._view(repo, proposal_id)
 
     async def _make(self, repo: Repo, proposal: Operation) -> Proposal:
         body = proposal.body
@@ -137,10 +149,14 @@ class Quorums(RepoActions):
             raise ServiceError("already_exists", "that checkpoint was made already")
         draft = Draft(Checkpoint(proposal.commit_id), tuple(body.commits))
         written = await write_commit(self._hub, self._author, branch, draft)
+        return self._view(repo, proposal.commit_id, written.commit_id)
+
+    @staticmethod
+    def _view(repo: Repo, proposal: CommitId, checkpoint: CommitId | None = None) -> Proposal:
         return {
-            "proposal": id_text(proposal.commit_id),
+            "proposal": id_text(proposal),
             "repo": id_text(repo.repo_id),
-            "checkpoint": id_text(written.commit_id),
+            "checkpoint": None if checkpoint is None else id_text(checkpoint),
         }
 
     def _plan_checkpoint(self, branch: Branch) -> ProposeCheckpoint:
@@ -158,6 +174,37 @@ class Quorums(RepoActions):
         with self._hub.replica.membership_lock:
             proposals = self._hub.replica.membership(repo.repo_id).operations.proposals
         return resolve("proposal", text, [(one.commit_id, "", one) for one in proposals])
+
+    def _find_proposed(
+        self, repo: Repo, branch: Branch, body: ProposeCheckpoint
+    ) -> tuple[Operation | None, tuple[CommitId, CommitId] | None]:
+        """Find the proposal of just this checkpoint; and a checkpoint that the branch ends in, with its proposal."""
+        with self._hub.replica.database.read() as connection:
+            made = load_made_checkpoints(connection, [branch.num])
+        ends = [(proposal, one) for proposal, one in made.items() if body.commits == (one,)]
+        with self._hub.replica.membership_lock:
+            membership = self._hub.replica.membership(repo.repo_id)
+            now = membership.now()
+            same = [
+                one
+                for one in membership.operations.proposals
+                if isinstance(one.body, ProposeCheckpoint)
+                and (one.body.branch, set(one.body.commits)) == (body.branch, set(body.commits))
+                and now.counts(one)
+            ]
+        return next(iter(same), None), next(iter(ends), None)
+
+    def _find_made(self, repo: Repo) -> dict[CommitId, CommitId]:
+        nums = [branch.num for branch in self._hub.replica.branches_in(repo.num)]
+        with self._hub.replica.database.read() as connection:
+            return load_made_checkpoints(connection, nums)
+
+    def _is_approved(self, repo: Repo, proposal: Operation) -> bool:
+        """Return True if an approval by this user counts."""
+        with self._hub.replica.membership_lock:
+            membership = self._hub.replica.membership(repo.repo_id)
+            given, now = membership.operations.approvals_of(proposal.commit_id), membership.now()
+            return any(one.author == self._author.user and now.counts(one) for one in given)
 
     def _check_is_here(self, body: ProposeCheckpoint) -> None:
         with self._hub.replica.database.read() as connection:
@@ -189,14 +236,14 @@ class Quorums(RepoActions):
 
     def _is_open(self, branch: Branch, proposal: Operation) -> bool:
         with self._hub.replica.database.read() as connection:
-            return proposal.commit_id not in load_checkpoint_proposals(connection, [branch.num])
+            return proposal.commit_id not in load_made_checkpoints(connection, [branch.num])
 
     def _show(self, repo: Repo) -> QuorumState:
         replica = self._hub.replica
         of_repo = [branch.num for branch in replica.branches_in(repo.num)]
         with replica.membership_lock, replica.database.read() as connection:
             membership = replica.membership(repo.repo_id)
-            made = load_checkpoint_proposals(connection, of_repo)
+            made = load_made_checkpoints(connection, of_repo)
             quorums = find_in_force(membership.operations, membership.now())
             latest = membership.operations.proposals[-_PROPOSALS_SHOWN_MAX:]
             return {
@@ -247,7 +294,7 @@ def _quorum_view(people: People, repo_id: RepoId, one: Operation) -> QuorumView:
 
 
 def _proposal_view(
-    people: People, repo_id: RepoId, membership: Membership, one: Operation, made: Iterable[bytes]
+    people: People, repo_id: RepoId, membership: Membership, one: Operation, made: Container[bytes]
 ) -> ProposalView:
     operations, now = membership.operations, membership.now()
     is_done = one.commit_id in made

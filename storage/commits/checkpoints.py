@@ -88,16 +88,17 @@ def load_checkpoint_ids(connection: Connection, branch_num: int) -> list[CommitI
     return list(connection.execute(query).scalars())
 
 
-def load_checkpoint_proposals(connection: Connection, branch_nums: Sequence[int]) -> set[CommitId]:
-    """Load the proposals of the checkpoints that count in some branches. Costs O(checkpoints)."""
-    found: set[CommitId] = set()
+def load_made_checkpoints(connection: Connection, branch_nums: Sequence[int]) -> dict[CommitId, CommitId]:
+    """Map proposals to their checkpoints that count in some branches, the one accepted last. Costs O(checkpoints)."""
+    found: dict[CommitId, CommitId] = {}
     for part in chunks(branch_nums):
         query = (
-            select(checkpoints.c.proposal)
+            select(checkpoints.c.proposal, commits.c.commit_id)
             .join(commits, commits.c.num == checkpoints.c.commit_num)
             .where(checkpoints.c.branch_num.in_(part), ~commits.c.is_void)
+            .order_by(commits.c.num)
         )
-        found.update(connection.execute(query).scalars())
+        found.update((proposal, made) for proposal, made in connection.execute(query))
     return found
 
 

@@ -149,8 +149,10 @@ async def test_a_comment_is_read_before_it_is_accepted_and_shown_as_it_was_read(
         assert [one["note"] for one in await _offers(carol)] == ["", ""], "carol decides nothing"
         assert [one["note"] for one in await _offers(bob)] == ["well said", "BUY PILLS"]
         assert await _comments(alice) == []
-        await _inbox(alice).answer("repo", first["offer"][:8], accepts=True)
-        await _inbox(alice).answer("repo", second["offer"], accepts=False)
+        accepted = await _inbox(alice).answer("repo", first["offer"][:8], accepts=True)
+        refused = await _inbox(alice).answer("repo", second["offer"], accepts=False)
+        assert await _inbox(alice).answer("repo", first["offer"], accepts=True) == accepted
+        assert await _inbox(alice).answer("repo", second["offer"], accepts=False) == refused
         # What its author writes there later was read by nobody.
         bob.author.write(
             _branch(bob, f"{COMMENTS_REPO}:on {id_text(_branch(bob, 'repo:main').branch_id)} 1"),

@@ -9,6 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from node.authoring.writing import create_branch
 from node.cli.repo_commands import list_checkpoints
 from node.membership import member_checkpoints as member_checkpoints_node
 from node.membership.member_checkpoints import (
@@ -85,11 +86,27 @@ async def test_signatures_that_are_asked_for_at_once_are_each_true_of_what_they_
     nodes: list[Node],
 ) -> None:
     alice = nodes[0]
-    alice.create_repo()
+    repo, _ = alice.create_repo()
+    signed: list[str] = []
+
+    async def sign(name: str) -> None:
+        await create_branch(alice.hub, alice.author, repo, name)
+        signed.append((await _of(alice).sign(""))["commit"])
+
     async with trio.open_nursery() as nursery:
-        for _ in range(4):
-            nursery.start_soon(_of(alice).sign, "")
-    assert [state for _, state, _ in await _states(alice)] == ["true"] * 4
+        for name in ("a", "b", "c", "d"):
+            nursery.start_soon(sign, name)
+    assert [state for _, state, _ in await _states(alice)] == ["true"] * len({*signed})
+
+
+async def test_what_is_signed_already_is_not_signed_again_until_something_follows(nodes: list[Node]) -> None:
+    alice = nodes[0]
+    repo, _ = alice.create_repo()
+    signed = await _of(alice).sign("")
+    assert await _of(alice).sign("") == signed
+    await create_branch(alice.hub, alice.author, repo, "draft")
+    assert await _of(alice).sign("") != signed
+    assert len(await _states(alice)) == 2
 
 
 @pytest.mark.slow

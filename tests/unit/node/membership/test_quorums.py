@@ -64,6 +64,10 @@ async def test_a_checkpoint_is_made_by_the_last_signature_and_moves_what_is_besi
         assert (shown["state"], shown["missing"], shown["approved_by"]) == ("open", 1, [_user(alice)])
         with pytest.raises(ServiceError, match="too few signers"):
             await _quorums_of(alice).finish("", proposed["proposal"])
+        heads = alice.heads(alice.replica.root_branch(alice.repo()))
+        assert await _quorums_of(alice).propose_checkpoint("main") == proposed
+        assert await _quorums_of(alice).approve("", proposed["proposal"]) == proposed
+        assert alice.heads(alice.replica.root_branch(alice.repo())) == heads, "it is so already"
         await together(alice, bob)
         made = await _quorums_of(bob).approve("", proposed["proposal"][:10])
         assert made["checkpoint"] == ids(bob)[-1]
@@ -72,6 +76,10 @@ async def test_a_checkpoint_is_made_by_the_last_signature_and_moves_what_is_besi
         assert shown["state"] == "done"
         with pytest.raises(ServiceError, match="made already"):
             await _quorums_of(bob).finish("", proposed["proposal"])
+        heads = bob.heads(bob.replica.root_branch(bob.repo()))
+        assert await _quorums_of(bob).approve("", proposed["proposal"]) == made
+        assert await _quorums_of(bob).propose_checkpoint("main") == made, "nothing came after it"
+        assert bob.heads(bob.replica.root_branch(bob.repo())) == heads, "nothing was written"
 
         beside = ids(carol)[-1]
         await together(alice, bob, carol)
