@@ -110,7 +110,9 @@ class BranchService:
         views = RepoViews(hub, author, joiner, self.standings, people.requests, self.inbox)
         self.repo_list = ListedRepos(hub, self.standings, views)
         self.link_looks = LinkLooks(hub, clock)
-        self.repos = Repos(hub, author, targets, people.sharing, self.merging, self.standings, self.repo_list)
+        self.repos = Repos(
+            hub, network, author, targets, people.sharing, self.merging, self.standings, self.repo_list
+        )
 
     async def list_all(self, repo: str) -> BranchList:
         """List the branches of a repo, without the root branch; the main branch comes first."""

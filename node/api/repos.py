@@ -13,6 +13,7 @@ from node.contract.repos import ALL_FILES, FILES_ON_DEMAND
 from node.membership.lobbies import find_repo
 from node.membership.names import check_name
 from node.membership.sharing import Sharing
+from node.network.network import Network
 from node.observe.repo_list import ListedRepos
 from node.observe.standing import Standings
 from node.observe.standing_view import Outlook, view_holder
@@ -39,6 +40,7 @@ class Repos:
     def __init__(
         self,
         hub: Hub,
+        network: Network,
         author: Author,
         targets: Targets,
         sharing: Sharing,
@@ -47,6 +49,7 @@ class Repos:
         repo_list: ListedRepos,
     ) -> None:
         self._hub = hub
+        self._network = network
         self._author = author
         self._targets = targets
         self._sharing = sharing
@@ -58,7 +61,7 @@ class Repos:
     async def create(self, name: str, founders: Sequence[str] = (), council: int | None = None) -> RepoView:
         """Create a repo with a first branch called `main`, which the users of these ids found too."""
         checked, me = check_name(name), self._author.user
-        others = [user for user in dict.fromkeys(map(_read_user, founders)) if user != me]
+        others = [user for user in dict.fromkeys(map(self._read_user, founders)) if user != me]
         count = 1 + len(others)
         if council is not None and not count < 2 * council <= 2 * count:
             raise ServiceError(
@@ -196,13 +199,24 @@ class Repos:
                 "`ravel repo forget REPO --accept-loss` deletes it all the same",
             )
 
-
-def _read_user(text: str) -> UserId:
-    try:
-        user = UserId(parse_id(text))
-        verify_public_key(user)
-    except (DecodeError, BadSignature):
-        raise ServiceError(
-            "bad_request", f"{text!r} is no user's id", "`ravel id` on their node prints it"
-        ) from None
-    return user
+    def _read_user(self, text: str) -> UserId:
+        try:
+            user = UserId(parse_id(text))
+            verify_public_key(user)
+        except (DecodeError, BadSignature):
+            raise ServiceError(
+                "bad_request", f"{text!r} is no user's id", "`ravel id` on their node prints it"
+            ) from None
+        # Both ids are keys that look alike, and founders stay for good.
+        network, peer = self._network, PeerId(user)
+        if (
+            peer == network.own_key
+            or peer in network.known_keys
+            or any(peer == one.peer for one in network.peers)
+        ):
+            raise ServiceError(
+                "bad_request",
+                "that is the id of a computer, and of no user",
+                "`ravel id` there prints the user's, too",
+            )
+        return user

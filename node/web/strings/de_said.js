@@ -356,6 +356,8 @@ export const SAID = {
   "the text is empty": "der Text ist leer",
   "you are no member of {0}": "du bist kein Mitglied von {0}",
   "`ravel repo forget` deletes it from this computer": "`ravel repo forget` löscht es von diesem Computer",
+  "{0} is no user's id": "{0} ist keine Kennung einer Person",
+  "`ravel id` on their node prints it": "`ravel id` auf deren Computer zeigt sie",
   "that is the id of a computer, and of no user": "das ist die Kennung eines Computers, und keiner Person",
   "`ravel id` there prints the user's, too": "`ravel id` druckt dort auch die der Person",
   "say what to write, in quotes": "sag, was zu schreiben ist, in Anführungszeichen",

@@ -8,6 +8,7 @@ from trio.testing import MockClock
 
 from node.membership.quorums import Quorums
 from node.runtime.errors import ServiceError
+from node.sync.addresses import AddressSource
 from protocol.formats.body import Permission
 from protocol.formats.text import id_text
 from tests.support.machine import fail_after
@@ -104,6 +105,11 @@ async def test_who_founds_and_how_many_sign_is_asked_for_rightly(tmp_path: Path,
             "2 of 1 founders are no council: it is more than half of them, and at most all",
         )
         assert "no user's id" in (await create("refused", founders=["bob"]))[1]
+        computers = (one.node.key, bob.key)
+        network = one.service.branches.repos._network
+        network.inbound.append(network.new_state(bob.key, "", "in", "connected", AddressSource.INCOMING))
+        for key in computers:
+            assert "the id of a computer" in (await create("refused", founders=[id_text(key)]))[1]
         assert await create("three", founders=others, council=2) == (200, "")
         assert await create("two owners", founders=others[:1]) == (200, "")
         (shown,) = [repo for repo in one.node.replica.repos.values() if repo.name == "three"]
