@@ -47,9 +47,13 @@ def bind(answer: Answer, access: Access, repeats: Repeats, revoking: Revoking) -
 
 
 def admitted(endpoint: AnyEndpoint, handler: Handler, access: Access) -> Handler:
-    """Return the handler behind a check that the caller may call the endpoint for what the path names."""
+    """Return the handler behind a check that the caller may call the endpoint for what the path names.
+
+    `state.branch` of the request keeps a branch's name as it was given: another branch may have it later.
+    """
 
     async def handle(request: Request) -> Response:
+        request.state.branch = request.path_params.get("branch", "")
         await access.admit(endpoint, caller_of(request), request.path_params)
         if endpoint.takes_bytes:
             refuse_key(request)

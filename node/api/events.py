@@ -1,6 +1,6 @@
 """HTTP endpoints with live events: edits, the text and JSON documents of a branch, and the state of the node."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from starlette.requests import Request
@@ -17,6 +17,7 @@ from node.contract.documents import FOLLOW_TEXT, PresenceRequest
 from node.contract.json_documents import FOLLOW_JSON
 from node.contract.node import FOLLOW_NODE
 from node.contract.timelines import FOLLOW_EDITS
+from node.runtime.errors import ServiceError
 from storage.repos.repos import Branch
 
 
@@ -56,7 +57,7 @@ class EventEndpoints:
         branch, query = request.path_params["branch"], read_query(request, FOLLOW_JSON.query)
         if _wants_stream(request):
             source = self._branches.live_json.follow(
-                branch, query["name"], request.headers.get("last-event-id", "")
+                self._named(request), query["name"], request.headers.get("last-event-id", "")
             )
             return self._streams.open(self._access.follow(source, caller_of(request)))
         return await answer_json(self._branches.json_documents.show(branch, **query))
@@ -67,7 +68,7 @@ class EventEndpoints:
         if _wants_stream(request):
             del query["cursor"]
             last = request.headers.get("last-event-id", "")
-            source = self._branches.live_json.follow_query(branch, **query, cursor=last)
+            source = self._branches.live_json.follow_query(self._named(request), **query, cursor=last)
             return self._streams.open(self._access.follow(source, caller_of(request)))
         return await answer_json(self._branches.document_queries.find(branch, **query))
 
@@ -81,11 +82,15 @@ class EventEndpoints:
         if _wants_stream(request):
             del query["cursor"]
             last = request.headers.get("last-event-id", "")
-            find_again = (lambda: found) if named else find
+            find_again = partial(_or_as_before, find, found) if named else find
             source = self._branches.live_json.follow_anywhere(find_again, **query, cursor=last, opens=opens)
             return self._streams.open(self._access.follow(source, caller))
         ids = [self._targets.name(branch) for branch in found]
         return await answer_json(self._branches.branch_queries.find(ids, **query, opens=opens))
+
+    def _named(self, request: Request) -> Callable[[], Branch]:
+        """Return what finds the branch that a request names: `main` can come to mean another one while a stream lasts."""
+        return partial(self._targets.branch, request.state.branch, caller_of(request))
 
     def _find_branches(self, caller: Caller, repo: str, named: Sequence[str]) -> list[Branch]:
         """Return branches by their names, or without any all of them, each once, in the order of their ids.
@@ -111,6 +116,14 @@ class EventEndpoints:
             return self._streams.open(self._access.follow(source, caller))
         encoded = await encode_in_pieces(keep_readable(caller, await self._node.list_all()))
         return Response(encoded, media_type="application/json")
+
+
+def _or_as_before(find: Callable[[], list[Branch]], found: list[Branch]) -> list[Branch]:
+    """Return the branches that names mean now, or those found before where a name has become unclear."""
+    try:
+        return find()
+    except ServiceError:
+        return found
 
 
 def _wants_stream(request: Request) -> bool:

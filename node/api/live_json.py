@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
@@ -50,18 +51,30 @@ class LiveJson:
         self._branch_queries = branch_queries
         self._targets = targets
 
-    def follow(self, branch: str, name: str, cursor: str) -> "JsonSource":
-        """Return a source of a document's states that are not the one with this cursor. Raises ServiceError."""
-        about = _OneBranch(self._hub, self._targets.branch(branch), partial(self._show, branch, name))
-        return JsonSource(self._hub, about, cursor)
+    def follow(self, find: Callable[[], Branch], name: str, cursor: str) -> "JsonSource":
+        """Return a source of a document's states that are not the one with this cursor. Raises ServiceError.
+
+        `find` returns the branch. It is asked again when the name may mean another one, as when main was pointed there.
+        """
+
+        def read_in(branch: str) -> Callable[[], Awaitable[tuple[JsonDocumentView, str]]]:
+            return partial(self._show, branch, name)
+
+        return JsonSource(self._hub, _OneBranch(self._hub, self._targets, find, read_in), cursor)
 
     def follow_query(
-        self, branch: str, prefix: str, where: str, sort: str, limit: int, cursor: str
+        self, find: Callable[[], Branch], prefix: str, where: str, sort: str, limit: int, cursor: str
     ) -> "QuerySource":
-        """Return a source of changes of a query's result since the state of this cursor. Raises ServiceError."""
-        target = self._targets.branch(branch)
-        followed = self._queries.follow(branch, parse_query(prefix, where, sort, limit))
-        return QuerySource(self._hub, _OneBranch(self._hub, target, partial(_find, followed)), cursor)
+        """Return a source of changes of a query's result since the state of this cursor, of a branch as `follow` takes it.
+
+        Raises ServiceError.
+        """
+        query = parse_query(prefix, where, sort, limit)
+
+        def read_in(branch: str) -> Callable[[], Awaitable[tuple[list[Found], str]]]:
+            return partial(_find, self._queries.follow(branch, query))
+
+        return QuerySource(self._hub, _OneBranch(self._hub, self._targets, find, read_in), cursor)
 
     def follow_anywhere(
         self,
@@ -105,22 +118,45 @@ class _About(Protocol[Looked]):
 
 
 class _OneBranch(Generic[S]):
-    """A branch, with all that its state rests on."""
+    """The branch that a name means, with all that its state rests on."""
 
-    def __init__(self, hub: Hub, branch: Branch, read: Callable[[], Awaitable[tuple[S, str]]]) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        targets: Targets,
+        find: Callable[[], Branch],
+        read_in: Callable[[str], Callable[[], Awaitable[tuple[S, str]]]],
+    ) -> None:
         self._hub = hub
-        self._branch = branch
-        self._read = read
-        self._nums = hub.replica.tables.with_root(branch)
+        self._targets = targets
+        self._find = find
+        self._read_in = read_in
+        self._may_be_other = False
+        self._take(find())
 
     def note(self, nums: AbstractSet[int] | None) -> bool:
         """Note changes, as _About."""
-        return nums is None or not nums.isdisjoint(self._nums)
+        if nums is None:
+            self._may_be_other = True
+            return True
+        return not nums.isdisjoint(self._nums)
 
     async def look(self) -> tuple[S, str]:
         """Look, as _About."""
+        if self._may_be_other:
+            self._may_be_other = False
+            # A name may have become unclear. Of a branch that is gone the reading tells.
+            with suppress(ServiceError):
+                found = self._find()
+                if found.num != self._branch.num:
+                    self._take(found)
         [self._nums] = await _load_nums(self._hub, [self._branch])  # before what it reads: no news is missed
         return await self._read()
+
+    def _take(self, branch: Branch) -> None:
+        self._branch = branch
+        self._read = self._read_in(self._targets.name(branch))
+        self._nums = self._hub.replica.tables.with_root(branch)
 
 
 async def _load_nums(hub: Hub, branches: Sequence[Branch]) -> list[set[int]]:

@@ -1,5 +1,6 @@
 """JSON documents from Python: edits by methods and together, live values, and schemas."""
 
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -10,7 +11,8 @@ import trio
 from protocol.formats.document_kinds import DICT_VALUE_SIZE_MAX, JSON_VALUE_SIZE_MAX
 from protocol.formats.text import id_text
 from ravel import AsyncClient, JsonEdits, RavelError, connect, connect_async
-from ravel.json_documents import SchemaFault, find_faults
+from ravel.json_documents import LiveResult, SchemaFault, find_faults
+from ravel.types.json_documents import JsonDocumentView
 from tests.support.machine import fail_after
 from tests.support.served import TOKEN, Served, served
 
@@ -155,6 +157,39 @@ async def test_documents_of_several_branches_are_found_and_followed_as_one_resul
                     {"status": "open", "votes": 1},
                     {"status": "open"},
                 ]
+
+
+@pytest.mark.parametrize("repos", [[], ["repo"]], ids=["all repos", "one repo"])
+async def test_what_is_followed_by_the_name_main_is_where_main_points(
+    tmp_path: Path, repos: list[str]
+) -> None:
+    async with served(tmp_path) as one, _client(one) as owner:
+        repo, _ = one.node.create_repo()
+        one.node.hub.announce(one.node.author.founding.create_branch(repo, "draft")[1])
+        app = await owner.create_token("app", actions=["read", "write"], repos=repos)
+        async with connect_async(url=str(one.client.base_url), token=app["token"]) as client:
+            board = client.document("main", "board")
+            await board.write(JsonEdits().put("n", 1))
+            await client.document("draft", "board").write(JsonEdits().put("n", 2))
+            with fail_after(20):
+                async with (
+                    board.live() as states,
+                    client.documents("main").live() as found,
+                    client.documents(["main"]).live() as listed,
+                ):
+                    assert await _numbers(states, found, listed) == [1, 1, 1]
+                    await owner.point_main("draft")
+                    assert await _numbers(states, found, listed) == [2, 2, 2]
+                    await board.write(JsonEdits().put("n", 3))
+                    assert await _numbers(states, found, listed) == [3, 3, 3]
+
+
+async def _numbers(
+    states: AsyncIterator[JsonDocumentView], *results: AsyncIterator[LiveResult]
+) -> list[object]:
+    value: Any = (await anext(states))["value"]
+    found: list[Any] = [(await anext(one)).documents[0]["value"] for one in results]
+    return [one["n"] for one in (value, *found)]
 
 
 async def test_a_write_that_would_not_keep_to_the_schema_is_refused_and_what_others_wrote_is_shown(

@@ -266,12 +266,13 @@ async def _changes(source: QuerySource) -> dict[str, list[str]]:
 async def test_a_follower_is_told_what_is_added_changed_moved_and_removed(
     alice: Node, autojump_clock: MockClock
 ) -> None:
-    targets, queries = Targets(alice.replica, alice.author.user), _queries(alice)
-    documents = Documents(alice.hub, alice.author, alice.branch)
-    live = LiveJson(alice.hub, _documents(alice), queries, BranchQueries(documents, queries), targets)
+    targets = Targets(alice.replica, alice.author.user)
+    documents = Documents(alice.hub, alice.author, targets.branch)
+    queries = DocumentQueries(documents, DocumentIndexes(alice.hub, documents, targets.branch))
+    live = LiveJson(alice.hub, JsonDocuments(documents), queries, BranchQueries(documents, queries), targets)
     with fail_after(60):
         await _cards(alice)
-        source = live.follow_query("main", "card/", '{"status":"open"}', "votes", 10, "")
+        source = live.follow_query(alice.branch, "card/", '{"status":"open"}', "votes", 10, "")
         source.start()
         (first,) = await source.next()
         assert first.name == "result"
@@ -287,7 +288,7 @@ async def test_a_follower_is_told_what_is_added_changed_moved_and_removed(
             await source.next()
         assert nothing.cancelled_caught, "nothing of the result has changed"
         source.stop()
-        late = live.follow_query("main", "card/", '{"status":"open"}', "votes", 10, first.cursor)
+        late = live.follow_query(alice.branch, "card/", '{"status":"open"}', "votes", 10, first.cursor)
         (again,) = await late.next()
         assert again.name == "result", "who was cut gets the whole of it"
 

@@ -380,13 +380,13 @@ async def test_a_follower_gets_the_newest_document_and_goes_on_where_it_was_cut(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice = nodes[0]
-    documents = Documents(alice.hub, alice.author, alice.branch)
-    queries = DocumentQueries(documents, DocumentIndexes(alice.hub, documents, alice.branch))
     targets = Targets(alice.replica, alice.author.user)
-    live = LiveJson(alice.hub, _documents(alice), queries, BranchQueries(documents, queries), targets)
+    documents = Documents(alice.hub, alice.author, targets.branch)
+    queries = DocumentQueries(documents, DocumentIndexes(alice.hub, documents, targets.branch))
+    live = LiveJson(alice.hub, JsonDocuments(documents), queries, BranchQueries(documents, queries), targets)
     with fail_after(30):
         alice.create_repo()
-        source = live.follow("main", "board", "")
+        source = live.follow(alice.branch, "board", "")
         source.start()
         (first,) = await source.next()
         assert (first.name, first.data["value"]) == ("document", {})
@@ -401,11 +401,11 @@ async def test_a_follower_gets_the_newest_document_and_goes_on_where_it_was_cut(
             await source.next()
         assert nothing.cancelled_caught, "another document is none of its own"
         source.stop()
-        again = live.follow("main", "board", second.cursor)
+        again = live.follow(alice.branch, "board", second.cursor)
         again.start()
         with trio.move_on_after(5) as nothing:
             await again.next()
         assert nothing.cancelled_caught, "it has this one"
         again.stop()
-        late = live.follow("main", "board", first.cursor)
+        late = live.follow(alice.branch, "board", first.cursor)
         assert [one.data["value"] for one in await late.next()] == [{"n": 2}]

@@ -3,6 +3,7 @@
 from base64 import b64decode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -349,8 +350,8 @@ async def test_a_followed_document_and_query_open_what_is_written_later(
 ) -> None:
     alice, carol = nodes
     async with _online(carol, alice):
-        one = _live(carol).follow("design", "card 1", "")
-        query = _live(carol).follow_query("design", "", "", "", 9, "")
+        one = _live(carol).follow(partial(carol.branch, "design"), "card 1", "")
+        query = _live(carol).follow_query(partial(carol.branch, "design"), "", "", "", 9, "")
         assert (await _next_of(one))["value"] == {"n": 1}
         assert len((await _next_of(query))["documents"]) == 3
         await _json(alice).edit("design", "card 1", [JsonChange("put", ["n"], value=9)], preview=False)
@@ -367,9 +368,9 @@ async def test_streams_of_documents_go_on_with_contents_that_come_later(
     with fail_after(60):
         async with connected(carol, alice):
             await trio.sleep(5)  # topics are compared
-            one = _live(carol).follow("design", "card 1", "")
-            late = _live(carol).follow("design", "card 1", "what it was told")
-            query = _live(carol).follow_query("design", "", "", "", 9, "")
+            one = _live(carol).follow(partial(carol.branch, "design"), "card 1", "")
+            late = _live(carol).follow(partial(carol.branch, "design"), "card 1", "what it was told")
+            query = _live(carol).follow_query(partial(carol.branch, "design"), "", "", "", 9, "")
             texts = LiveTexts(carol.hub, _texts(carol), carol.branch)
             text, known = texts.follow("design", "", ""), texts.follow("design", "AA==", "")
             with pytest.raises(ServiceError):
@@ -408,9 +409,9 @@ async def test_streams_of_a_fork_go_on_with_contents_of_the_branch_it_continues(
         await until_equal(alice, carol, "fork")
         await trio.sleep(5)  # topics are compared
         sources: dict[str, EventSource] = {
-            "document": _live(carol).follow("fork", "card 1", "what it was told"),
+            "document": _live(carol).follow(partial(carol.branch, "fork"), "card 1", "what it was told"),
             "update": LiveTexts(carol.hub, _texts(carol), carol.branch).follow("fork", "AA==", ""),
-            "changes": _live(carol).follow_query("fork", "", "", "", 9, ""),
+            "changes": _live(carol).follow_query(partial(carol.branch, "fork"), "", "", "", 9, ""),
             "anywhere": _live(carol).follow_anywhere(lambda: [carol.branch("fork")], "", "", "", 9, ""),
         }
         got: dict[str, str] = {}
