@@ -30,6 +30,8 @@ _LOOKED_MIN: Final = 4
 """Registers that are read at first to learn whether any readable one is below an address."""
 _SPOKEN_MAX: Final = 64
 """Items of a list that edits have spoken of before its whole order is read: each look costs O(their number)."""
+_SKIP_MAX: Final = 2**32
+"""Items that are skipped, beyond which no list has any. Databases count up to 2^63, and what asks may give any number."""
 Order = tuple[str, str]
 """Fraction and id of an item: what orders those of a list."""
 
@@ -201,6 +203,8 @@ class PartialTree:
 
         Costs O(count, items of the list that edits spoke of, and log n).
         """
+        if skip > _SKIP_MAX:
+            return []
         mine = self.tree.lists.get(list_address, [])
         stored = self._stored.get(list_address, [])
         if len(mine) + len(stored) > _SPOKEN_MAX:

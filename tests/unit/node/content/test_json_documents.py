@@ -109,6 +109,18 @@ async def test_edits_that_cannot_be_are_refused_and_nothing_is_written(
         assert (await app.client.get("/api/v1/branches/main/json", headers=AUTH)).json()["value"] == {}
 
 
+async def test_a_place_that_no_database_counts_to_is_one_that_the_list_has_not(tmp_path: Path) -> None:
+    async with served(tmp_path) as app:
+        app.node.create_repo()
+        await _post(app, {"edit": "insert", "path": ["l"], "value": 1})
+        for edit in (
+            {"edit": "insert", "path": ["l"], "value": 2, "index": 2**64},
+            {"edit": "put", "path": ["l", -(2**64)], "value": 2},
+        ):
+            refused = await _post(app, edit)
+            assert refused["error"]["code"] == "bad_input", refused
+
+
 async def test_json_too_deep_to_be_read_is_a_bad_request(tmp_path: Path) -> None:
     async with served(tmp_path) as app:
         app.node.create_repo()
