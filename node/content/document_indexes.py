@@ -66,7 +66,8 @@ class DocumentIndexes:
         """
         target, order = self._find_branch(branch), ",".join(fields)
         try:
-            parse_fields(order)
+            if len(parse_fields(order)) != len(fields):
+                raise FilterError("a field of an order has a name, and no comma in it")
         except FilterError as error:
             raise ServiceError("bad_request", str(error), "name map keys, with dots between them") from None
 

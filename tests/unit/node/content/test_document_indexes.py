@@ -270,7 +270,7 @@ async def test_an_index_of_a_fork_is_level_where_the_origin_has_documents_to_be_
         assert [one["name"] for one in found["documents"]] == ["card/a", "card/d", "card/b", "card/c"]
 
 
-@pytest.mark.parametrize("fields", [["$a"], ["a", "b", "c", "d", "e"], ["a\0"]])
+@pytest.mark.parametrize("fields", [["$a"], ["a", "b", "c", "d", "e"], ["a\0"], ["a,b"]])
 async def test_what_is_no_order_is_refused(app: App, fields: list[str]) -> None:
     with pytest.raises(ServiceError) as caught:
         await app.indexes.declare("main", "", fields)
