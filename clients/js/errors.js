@@ -1,5 +1,7 @@
 // What goes wrong with a request to a node.
 
+const ADDRESS_TOO_LONG = 431; // status of a request that the node did not read, for its head: the answer has no content
+
 /**
  * Anything that went wrong. `code` is stable (docs/reference/exit-codes.md), and the Python client says the same. After
  * `not_running` (no answer), `answer_lost` and, of an upload, `interrupted` (the connection ended before the answer), a
@@ -28,6 +30,9 @@ export async function errorOf(answer) {
     return errorFrom((await answer.json()).error, answer.status, retryAfterMs);
   } catch {
     const { status } = answer;
+    if (status === ADDRESS_TOO_LONG) {
+      return new RavelError("too_large", "the request's address is too long", { advice: "name less, as by a shorter filter", status });
+    }
     return new RavelError("incompatible", `the node answered ${status} without a reason`, { status, retryAfterMs });
   }
 }

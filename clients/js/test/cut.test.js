@@ -201,6 +201,7 @@ test("errors keep code, advice and status; what is no answer of a node is incomp
     if (request.url.endsWith("/repos")) {
       return json(response, 409, { error: { code: "already_exists", message: "taken", next: "choose" } });
     }
+    if (request.url.includes("/offers")) return response.writeHead(431).end();
     response.writeHead(request.url.endsWith("/peers") ? 200 : 502);
     response.end("<h1>a proxy</h1>");
   });
@@ -208,6 +209,7 @@ test("errors keep code, advice and status; what is no answer of a node is incomp
   await assert.rejects(ravel.createRepo({ name: "a" }), failing("already_exists", expected));
   await assert.rejects(ravel.showStatus(), failing("incompatible", { status: 502 }));
   await assert.rejects(ravel.listPeers(), failing("incompatible"));
+  await assert.rejects(ravel.listOffers({ repo: "a" }), failing("too_large", { status: 431 }));
 });
 
 test("a call that no endpoint fits is refused before it is sent", async (context) => {

@@ -1,8 +1,11 @@
 """One exception for all failures: its code, a message for a person, and advice."""
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
+
+_ADDRESS_TOO_LONG: Final = 431
+"""HTTP status of a request that the daemon did not read: its head is too long. The answer has no content."""
 
 
 class RavelError(Exception):
@@ -46,6 +49,10 @@ def read_error(content: bytes | str) -> RavelError | None:
 
 def error_of(status: int, content: bytes) -> RavelError:
     """Return the error of an answer with this HTTP status; `incompatible` if the answer is none of the API's."""
+    if status == _ADDRESS_TOO_LONG:
+        return RavelError(
+            "too_large", "the request's address is too long", "name less, as by a shorter filter"
+        )
     return read_error(content) or incompatible(f"the daemon answered {status} without JSON")
 
 

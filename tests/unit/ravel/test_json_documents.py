@@ -121,6 +121,14 @@ async def test_documents_are_found_and_followed_by_their_fields(tmp_path: Path) 
                 assert [found["name"] for found in second.documents] == ["card/a", "card/b", "card/c"]
 
 
+async def test_a_filter_that_no_address_holds_is_refused_in_words(tmp_path: Path) -> None:
+    async with served(tmp_path) as one, _client(one) as client:
+        one.node.create_repo()
+        with pytest.raises(RavelError, match="address is too long") as caught:
+            await client.documents("main", where={"a": {"$in": ["\xe9" * 30] * 200}}).read()
+        assert caught.value.code == "too_large"
+
+
 async def test_documents_of_several_branches_are_found_and_followed_as_one_result(tmp_path: Path) -> None:
     async with served(tmp_path) as one, _client(one) as client:
         repo, main = one.node.create_repo()
