@@ -43,6 +43,14 @@ def test_the_lines_of_the_page_run(standing: Peer) -> None:
     assert window["items"] != older["items"]
 
 
+def test_the_lines_about_comments_run(standing: Peer) -> None:
+    section = PAGE.read_text().partition("## Comments\n")[2].partition("\n## ")[0]
+    [block] = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    names: dict[str, Any] = {"client": standing.client}
+    exec(block, names)  # noqa: S102  # lines of our own page
+    assert names["shown"] == ["Is that right?"]
+
+
 def test_an_editor_types_as_the_page_of_the_data_model_says(standing: Peer) -> None:
     [block] = re.findall(r"```python\n(.*?)```", DATA_PAGE.read_text(), re.DOTALL)
     names: dict[str, Any] = {"client": standing.client}
