@@ -33,7 +33,7 @@ from analytics.order.branch_tasks import linearize_batches
 from analytics.reading.times import bucket_for
 from analytics.tables.definitions import TABLES
 from benchmarks import statistics_sql
-from benchmarks.bench_statistics import write_commits
+from benchmarks.bench_statistics import Graph, write_commits, zipf_graph
 from benchmarks.common import figure, note, timed
 from benchmarks.memory import peak_of_all, processor_time_of_all
 from ravel.exports.checking import read_export
@@ -48,9 +48,9 @@ _COMMON_SHARE = 0.9
 _NEW_SHARE = 0.01
 
 
-def write_export(folder: Path, count: int) -> Path:
+def write_export(folder: Path, count: int, graph: Graph = zipf_graph) -> Path:
     """Return an export of so many commits; what statistics do not read is the same in each row."""
-    write_commits(folder / "commits", count)
+    write_commits(folder / "commits", count, graph)
     return write_manifest(folder, count, "benchmark")
 
 

@@ -103,8 +103,8 @@ def tell_ratios(measured: Mapping[str, float], piece: str) -> None:
         ("linearize_waves_to_tangles", "giant_in_waves", "tangles", None),
         ("linearize_tangles_doubled", "tangles", "tangles_half", 2.2),
         ("linearize_giant_doubled", "giant", "giant_half", 2.2),
-        ("linearize_tangles_whole_to_shuffle", "tangles_whole", "shuffle", 2.0),
-        ("linearize_giant_whole_to_shuffle", "giant_whole", "shuffle", 3.0),
+        ("linearize_tangles_whole_to_shuffle", "tangles_whole", "shuffle", 1.6),
+        ("linearize_giant_whole_to_shuffle", "giant_whole", "shuffle", 2.0),
     ):
         if piece in (one, other) and one in measured and other in measured:
             figure(name, measured[one] / measured[other], "ratio", **({"limit": limit} if limit else {}))

@@ -15,7 +15,7 @@ of resident memory over all processes, sampled; DuckDB goes first, with no Java 
 import gc
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
@@ -38,7 +38,7 @@ from analytics.tables.periods import Period
 from benchmarks import statistics_sql
 from benchmarks.common import figure, note, timed
 from benchmarks.memory import peak_of_all, processor_time_of_all
-from benchmarks.tangle_tables import ROWS_PER_PART, find_ranks, zipf_tangles
+from benchmarks.tangle_tables import ROWS_PER_PART, Ints, find_ranks, zipf_tangles
 
 _THREADS: Final = 2
 _COMMITS_PER_AUTHOR: Final = 100
@@ -47,15 +47,22 @@ _START_MS: Final = 1_700_000_000_000
 _YEAR_MS: Final = 365 * 86_400_000
 _KINDS: Final = ("post", "post", "post", "edit", "imported")
 _FORK_SHARE: Final = 0.2
+Graph = Callable[[int, np.random.Generator], tuple[Ints, Ints, Ints]]
+"""Makes so many commits as functions of `tangle_tables` do."""
 _SMALL: Final = 5_000
 _RANK_ERROR: Final = 2e-4
 """Twice what Spark promises of an approximate percentile, as either end is rounded to a row."""
 
 
-def write_commits(folder: Path, count: int) -> Period:
-    """Return the files, and the period that their times span."""
+def zipf_graph(count: int, generator: np.random.Generator) -> tuple[Ints, Ints, Ints]:
+    """Make tangles of Zipf sizes with forks."""
+    return zipf_tangles(count, generator, _FORK_SHARE)
+
+
+def write_commits(folder: Path, count: int, graph: Graph = zipf_graph) -> Period:
+    """Write files of so many commits that hang together as a `graph` says; return the period that their times span."""
     generator = np.random.default_rng(count)
-    tangle, acks, counts = zipf_tangles(count, generator, _FORK_SHARE)
+    tangle, acks, counts = graph(count, generator)
     offsets = np.concatenate([[0], np.cumsum(counts)])
     ranks = find_ranks(acks.tolist(), offsets.tolist(), count)
     tangles = int(tangle.max()) + 1
