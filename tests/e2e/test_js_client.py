@@ -51,7 +51,7 @@ def test_cut_and_refused_requests() -> None:
     _run("cut.test.js")
 
 
-@pytest.mark.parametrize("name", ["session", "devices", "groups", "said", "strings"])
+@pytest.mark.parametrize("name", ["session", "devices", "groups", "people", "said", "strings"])
 def test_modules_of_the_page(tmp_path: Path, name: str) -> None:
     assert NODE is not None
     for folder in ("client", "parts", "state", "strings", "vendor"):

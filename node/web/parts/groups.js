@@ -77,7 +77,7 @@ export function threadsOf(rows) {
     const thread = found.get(first);
     thread.count += 1;
     thread.key = `${thread.count} ${thread.last.commit}`; // another one when anything of it is
-    const id = item.origin?.author ?? item.author;
+    const id = item.origin?.author ?? item.person ?? item.author;
     if (thread.people.length < PEOPLE_MAX && !thread.people.some((one) => one.id === id)) thread.people.push({ id, name: item.origin?.author_name ?? item.author_name ?? "" });
   }
   return found;

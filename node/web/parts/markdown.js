@@ -2,7 +2,7 @@
 // text stays text. Nothing is loaded: pictures become links. HTML is shown as it was typed.
 
 import { Lexer } from "../vendor/marked.js";
-import { me } from "../state/node.js";
+import { isMine } from "../state/node.js";
 import { html } from "./html.js";
 
 // The lexer's time grows faster than what it reads, and a text of a peer must not hold the page up. Within these bounds
@@ -115,7 +115,7 @@ function inline(tokens, given, depth) {
 /** A text in which ids behind an @ are names. */
 function withNames(said, names) {
   if (!names.size) return said;
-  return said.split(MENTION).map((part, index) => (index % 2 ? html`<bdi class=${part === me.value?.user ? "mention mine" : "mention"}>@${names.get(part) || part.slice(0, ID_SHOWN)}</bdi>` : part));
+  return said.split(MENTION).map((part, index) => (index % 2 ? html`<bdi class=${isMine(part) ? "mention mine" : "mention"}>@${names.get(part) || part.slice(0, ID_SHOWN)}</bdi>` : part));
 }
 
 function link(address, shown, tab) {

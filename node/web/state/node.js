@@ -72,6 +72,25 @@ export const view = computed(() => {
   return branch || panel || repos.value?.length === 0 ? "middle" : "list"; // without a repo, the start
 });
 
+/** People of the chosen repo, each as a list of their computers, the first one first. */
+export const persons = computed(() => {
+  const found = new Map();
+  for (const one of members.value ?? []) found.set(one.person, [...(found.get(one.person) ?? []), one]);
+  return [...found.values()];
+});
+const personsByUser = computed(() => new Map((members.value ?? []).map((one) => [one.user, one.person])));
+
+/** The key by which a user's person is known in the chosen repo: all computers of a person have the same. */
+export function personOf(user) {
+  return personsByUser.value.get(user) ?? user;
+}
+
+/** Whether a user is this node's person, with this computer or another one. */
+export function isMine(user) {
+  const own = status.value?.user;
+  return own !== undefined && personOf(user) === personOf(own);
+}
+
 /** What this user may do in a repo, each including those before. */
 const LEVELS = ["read", "write", "manage", "admin", "owner"];
 

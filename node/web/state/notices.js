@@ -68,7 +68,7 @@ async function noteRepos(found) {
 
 async function countMembers(repo) {
   try {
-    return (await api.listMembers({ repo: repo.repo })).members.length;
+    return new Set((await api.listMembers({ repo: repo.repo })).members.map((one) => one.person)).size;
   } catch {
     return 0; // a single branch is followed, or its membership is damaged
   }

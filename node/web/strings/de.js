@@ -393,7 +393,7 @@ export const text = {
   textTypeAgain: "Noch einmal ans Ende schreiben",
   textRefused: (count) => `nicht gespeichert: ${many(count, "Änderung", "Änderungen")}`,
   alsoHere: (names) => (names.length ? `auch hier: ${names.join(", ")}` : ""),
-  youElsewhere: "du, in einem anderen Tab",
+  youElsewhere: "du, anderswo",
   lastChanges: (shown) => `Die letzten ${many(shown, "Änderung", "Änderungen")}.`,
   wroteBetween: (from, to, count) => `${from === to ? from : `${from} bis ${to}`}, ${many(count, "Änderung", "Änderungen")}`,
   printText: "Drucken",

@@ -389,7 +389,7 @@ export const text = {
   textTypeAgain: "Type them again at the end",
   textRefused: (count) => `not saved: ${many(count, "change")}`,
   alsoHere: (names) => (names.length ? `also here: ${names.join(", ")}` : ""),
-  youElsewhere: "you, in another tab",
+  youElsewhere: "you, elsewhere",
   lastChanges: (shown) => `The last ${many(shown, "change")}.`,
   wroteBetween: (from, to, count) => `${from === to ? from : `${from} to ${to}`}, ${many(count, "change")}`,
   printText: "Print it",

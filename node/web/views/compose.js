@@ -3,7 +3,7 @@
 import { Face, Icon } from "../parts/face.js";
 import { bytes, fold, whoOf } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { me, members, status } from "../state/node.js";
+import { isMine, persons } from "../state/node.js";
 import { api, attempt, tell } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact-hooks.js";
@@ -181,9 +181,8 @@ function textOf(item) {
 /** Members whose name has a word that begins so. Arrows choose, Enter and Tab take, Escape closes. */
 function Names({ asked, area, take, end }) {
   const [at, setAt] = useState(0);
-  const own = me.value?.user ?? status.value?.user;
   const fits = ({ name }) => fold(name).split(/\s+/).some((word) => word.startsWith(fold(asked))) || fold(name).startsWith(fold(asked));
-  const found = (members.value ?? []).filter((one) => one.name && one.user !== own && fits(one)).slice(0, NAMES_MAX);
+  const found = persons.value.map(([first]) => first).filter((one) => one.name && !isMine(one.user) && fits(one)).slice(0, NAMES_MAX);
   const chosen = Math.min(at, found.length - 1);
   useEffect(() => {
     const key = (event) => {

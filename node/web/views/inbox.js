@@ -5,7 +5,7 @@ import { Action, Empty, Form, Loaded, useLoaded } from "../parts/form.js";
 import { short, when, whoOf } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
-import { may, members, repos, status } from "../state/node.js";
+import { may, members, personOf, repos, status } from "../state/node.js";
 import { api, tell } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { useState } from "../vendor/preact-hooks.js";
@@ -129,7 +129,7 @@ function Look({ offer, repo, again, refuse }) {
     const count = kinds.find(({ kind }) => kind === "post")?.count ?? 0;
     return html`<div class="link-box look-at" data-offer=${offer.offer}>
       <ul class="counts">${[...kinds].sort(postsFirst).map(({ kind, count: number }) => html`<li><b>${number}</b><span class="facts">${text.offeredKinds[kind]?.[number === 1 ? 0 : 1] ?? text.kinds[kind] ?? kind}</span></li>`)}</ul>
-      ${authors.some(({ author }) => author !== offer.author) && html`<p class="facts">${text.offeredBy(authors.map((one) => one.author_name || short(one.author)))}</p>`}
+      ${authors.some(({ author }) => personOf(author) !== personOf(offer.author)) && html`<p class="facts">${text.offeredBy(authors.map((one) => one.author_name || short(one.author)))}</p>`}
       <ol class="posts-offered">${posts.map((one) => html`<li class="for"><${Face} id=${one.author} name=${one.author_name} color=${colorOf(one.author)} size="s" /><div class="grow">
         <p class="by"><b class="who"><bdi>${one.author_name || short(one.author)}</bdi></b> <span class="facts">${when(one.time)}</span></p>
         <div class="said" dir="auto"><${Markdown} source=${one.text} tab=${0} /></div></div></li>`)}</ol>

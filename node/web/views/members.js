@@ -4,7 +4,7 @@ import { Face, Icon } from "../parts/face.js";
 import { Empty, Form, Skeleton } from "../parts/form.js";
 import { cut } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { beside, may, members, refresh, route, status } from "../state/node.js";
+import { beside, isMine, may, members, persons, refresh, route } from "../state/node.js";
 import { api } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { Has, holderOf, useHolders } from "./holders.js";
@@ -17,29 +17,22 @@ export function Members({ repo }) {
   if (all === null) return html`<${Empty}><p>${text.noMembersKnown}</p><//>`;
   const isAdmin = may(repo, "admin");
   const holders = useHolders(repo);
-  const persons = [...groupBy(all, (one) => one.person).values()]; // the first device of each first
   return html`
     ${isAdmin && repo.requests > 0 && html`<${Requests} repo=${repo} />`}
-    <div class="buttons"><h3 class="grow">${text.peopleCount(persons.length)}</h3>${isAdmin && html`<${Invite} repo=${repo} />`}</div>
+    <div class="buttons"><h3 class="grow">${text.peopleCount(persons.value.length)}</h3>${isAdmin && html`<${Invite} repo=${repo} />`}</div>
     ${!all.length ? html`<${Skeleton} lines=${3} />` : ""}
     ${all.length > 0 && html`<div class="member heads" aria-hidden="true"><span class="grow">${text.nameOfPerson}</span><span class="role">${text.role}</span><span class="has">${text.has}</span></div>`}
     <ul id="members" class="plain">
-      ${persons.map((devices) => html`<li key=${devices[0].user}><${Member} devices=${devices} holders=${holders} /></li>`)}
+      ${persons.value.map((devices) => html`<li key=${devices[0].user}><${Member} devices=${devices} holders=${holders} /></li>`)}
     </ul>
     <p class="facts">${text.rolesAbout}</p>
     ${isAdmin && html`<${OpenLinks} repo=${repo} /><${Grant} repo=${repo} />`}`;
 }
 
-function groupBy(list, keyOf) {
-  const groups = new Map();
-  for (const one of list) groups.set(keyOf(one), [...(groups.get(keyOf(one)) ?? []), one]);
-  return groups;
-}
-
 /** A person, by the first device; the whole row leads to what is known of them. */
 function Member({ devices, holders }) {
   const [member] = devices;
-  const isMe = devices.some((one) => one.user === status.value?.user);
+  const isMe = isMine(member.user);
   const id = `${member.user.slice(0, 16)}…`;
   const holder = isMe ? null : holderOf(holders, devices);
   const stated = member.petname && member.stated_name !== member.petname ? member.stated_name : "";

@@ -3,7 +3,7 @@
 import { Face, Icon } from "../parts/face.js";
 import { ID_SHOWN } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { addressOf, beside, chosenBranch, current, hasPanel, isBeside, may, me, members, repos, route, status } from "../state/node.js";
+import { addressOf, beside, chosenBranch, current, hasPanel, isBeside, isMine, may, members, persons, repos, route, status } from "../state/node.js";
 import { api, attempt, attemptItself, problem } from "../state/session.js";
 import { Timeline } from "../state/timeline.js";
 import { text } from "../strings/text.js";
@@ -71,7 +71,7 @@ function Back() {
 function Head({ repo, branch }) {
   const { standing } = repo;
   // Of a new repo, what the node does not know of others is beside the point, and nothing else is.
-  const isOnlyYou = ["alone", "not_shared"].includes(standing.state) && standing.held_at === null && members.value?.length === 1 && may(repo, "admin")
+  const isOnlyYou = ["alone", "not_shared"].includes(standing.state) && standing.held_at === null && persons.value.length === 1 && may(repo, "admin")
     && standing.parts.every(({ code }) => OF_OTHERS.includes(code));
   const people = addressOf(branch?.branch ?? repo.repo, "members");
   return html`<header class="top"><${Back} />
@@ -90,8 +90,7 @@ function Head({ repo, branch }) {
 
 /** Who is in the repo: others first, those that are connected with a dot. */
 function Faces({ people }) {
-  const own = me.value?.user ?? status.value?.user;
-  const all = [...new Map((members.value ?? []).map((one) => [one.person, one])).values()].filter((one) => one.user !== own);
+  const all = persons.value.map(([first]) => first).filter((one) => !isMine(one.user));
   if (!all.length) return null;
   const rest = all.length - FACES;
   return html`<a class="stack wide" href=${people} title=${text.panels.members}><span class="unseen">${text.panels.members}</span>
@@ -116,13 +115,12 @@ function Tabs({ repo, branch, asked }) {
     return html`<a href=${addressOf(branch.branch, panel)} aria-current=${isHere ? "page" : undefined}>${text.views_[name]}
       ${count > 0 && (isNew ? html`<span class="badge at">${count}</span>` : html` <small>${count}</small>`)}</a>`;
   };
-  const persons = new Set((members.value ?? []).map((one) => one.person)).size;
   return html`<nav class="tabs" aria-label=${text.views}>
     ${tab("posts", "")}
     ${tab("notes", "text")}
     ${tab("files", "files")}
     ${tab("offers", "inbox", repo.offers, true)}
-    ${repo.requests > 0 ? tab("people", "members", repo.requests, true) : tab("people", "members", persons)}
+    ${repo.requests > 0 ? tab("people", "members", repo.requests, true) : tab("people", "members", persons.value.length)}
   </nav>`;
 }
 

@@ -3,7 +3,7 @@
 import { Icon } from "../parts/face.js";
 import { fold } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { addressOf, chosenBranch, chosenRepo, current, go, hasPanel, may, members, repos } from "../state/node.js";
+import { addressOf, chosenBranch, chosenRepo, current, go, hasPanel, may, members, persons, repos } from "../state/node.js";
 import { actions, api, attempt, dismiss, notices, session } from "../state/session.js";
 import { showInTimeline } from "../state/timeline.js";
 import { text } from "../strings/text.js";
@@ -107,8 +107,8 @@ function commands() {
     if (["commit", "person"].includes(needs) || (needs && !here) || !actions.value.includes(action) || !hasPanel(name)) continue;
     list.push({ name: text.panels[name], also: text.alsoCalledOf[name], icon, run: to(addressOf(here, name)) });
   }
-  for (const one of members.value ?? []) {
-    if (one.name && one.person === one.user) list.push({ name: one.name, where: current.value.repo?.name, icon: "person", run: to(addressOf(here, "person", one.user)) });
+  for (const [one] of persons.value) {
+    if (one.name) list.push({ name: one.name, where: current.value.repo?.name, icon: "person", run: to(addressOf(here, "person", one.user)) });
   }
   for (const repo of repos.value ?? []) {
     for (const branch of repo.branches) {

@@ -4,7 +4,7 @@ import { Face, Icon } from "../parts/face.js";
 import { Action, Empty, Form, Loaded, ask, useLoaded } from "../parts/form.js";
 import { short, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { beside, may, memberChanges, members, peers, refresh, status } from "../state/node.js";
+import { beside, isMine, may, memberChanges, peers, persons, refresh, status } from "../state/node.js";
 import { api, isPerson, tell } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { Has, holderOf, useHolders } from "./holders.js";
@@ -15,9 +15,7 @@ const CHANGES = 1000; // of members that are looked through, the latest: as `rav
 
 /** Devices of a person, named by any of them, the first one first; none of who is no member. */
 export function devicesOf(user) {
-  const all = members.value ?? [];
-  const person = all.find((one) => one.user === user)?.person;
-  return all.filter((one) => one.person === person);
+  return persons.value.find((devices) => devices.some((one) => one.user === user)) ?? [];
 }
 
 /** What a member is called, or was before they went. */
@@ -29,7 +27,7 @@ export function Person({ repo, argument }) {
   const devices = devicesOf(argument);
   const [first] = devices;
   const known = useLoaded(() => historyOf(repo, argument), [repo.repo, argument, ...devices.map((one) => `${one.user} ${one.name} ${one.permission}`)], true);
-  const isMe = devices.some((one) => one.user === status.value?.user);
+  const isMe = isMine(argument);
   const rules = !isMe && may(repo, "admin");
   return html`<div id="person" data-user=${argument}>
     ${first ? html`<${Who} devices=${devices} isMe=${isMe} known=${known.data} />` : html`<${Empty}><p>${text.noMember}</p><//>`}

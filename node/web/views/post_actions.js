@@ -5,7 +5,7 @@ import { Action, Loaded, useLoaded } from "../parts/form.js";
 import { when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
-import { addressOf, go, may, members, status } from "../state/node.js";
+import { addressOf, go, isMine, may, members } from "../state/node.js";
 import { api, tell } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { useState } from "../vendor/preact-hooks.js";
@@ -45,7 +45,7 @@ export function goneNote(item) {
 export function PostTools({ item, repo, branch, tab }) {
   if (!isPost(item)) return null;
   const mayWrite = may(repo, "write");
-  const isOwn = item.author === status.value?.user;
+  const isOwn = isMine(item.author);
   const isGone = item.deleted || item.hidden_by;
   const tool = (label, icon, act, key = "") => html`<button type="button" class="quiet icon" tabindex=${tab} data-key=${key} aria-label=${label} title=${label} onClick=${act}><${Icon} name=${icon} /></button>`;
   return html`<div class="does" role="group" aria-label=${text.postTools}>
@@ -58,7 +58,7 @@ export function PostTools({ item, repo, branch, tab }) {
 /** All that one can do with a post. `again` is called with its id when something was done. */
 export function PostActions({ item, repo, again }) {
   if (!isPost(item)) return null;
-  const isOwn = item.author === status.value?.user;
+  const isOwn = isMine(item.author);
   const isGone = item.deleted || item.hidden_by;
   const mayWrite = may(repo, "write");
   const done = () => again(item.commit);

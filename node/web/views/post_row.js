@@ -5,7 +5,7 @@ import { clock, cut, dayName, dayOf, short, when, whenExactly } from "../parts/f
 import { documentOf, filesOf } from "../parts/groups.js";
 import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
-import { addressOf, current, go, me, repos } from "../state/node.js";
+import { addressOf, current, go, isMine, me, repos } from "../state/node.js";
 import { text } from "../strings/text.js";
 import { Component } from "../vendor/preact.js";
 import { Attachments } from "./attachments.js";
@@ -44,7 +44,7 @@ export class Post extends Component {
   post({ rows, row, who, name, color, branch, isFresh, isNext, kept, thread, isMore }, tab, isWhole, common) {
     const { item, isVoid } = row;
     const isLong = item.text && (item.text.length > LONG || item.text.split("\n").length > LONG_LINES);
-    const isMine = !isVoid && item.mentions?.some((one) => one.user === me.value?.user);
+    const isAboutMe = !isVoid && item.mentions?.some((one) => isMine(one.user));
     const files = filesOf(row, rows);
     const id = item.origin?.author ?? item.author;
     const tap = (event) => {
@@ -53,7 +53,7 @@ export class Post extends Component {
     const said = item.text
       ? html`<${Markdown} source=${item.text} tab=${tab} mentions=${item.mentions} />`
       : !files.length && html`<${What} item=${item} branch=${branch} tab=${tab} />`;
-    return html`<article class=${`post${isNext ? " more" : ""}${isMine ? " mine-mention" : ""}`} ...${common} onClick=${tap}>
+    return html`<article class=${`post${isNext ? " more" : ""}${isAboutMe ? " mine-mention" : ""}`} ...${common} onClick=${tap}>
       ${isNext ? html`<span class="gutter" aria-hidden="true">${clock(item.time)}</span>` : html`<${Face} id=${id} name=${name} color=${color} />`}
       <div>
         <p class=${isNext ? "by unseen" : "by"}><b class="who"><bdi>${who}</bdi></b> <${Time} item=${item} branch=${branch} tab=${isNext ? -1 : tab} />
@@ -82,7 +82,7 @@ export function Marks({ day, isSince, came }) {
 
 /** A person in a line; one who may only read states no name in the repo, and knows their own. */
 function called(user, name) {
-  return cut(name || (user === me.value?.user && me.value.name) || short(user));
+  return cut(name || (isMine(user) && me.value?.name) || short(user));
 }
 
 /** Changes of members, a line each. */

@@ -5,7 +5,7 @@ import { cut } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { openEditor } from "../parts/text_editor.js";
 import { FIRST_ROOT, LiveText, bytesOf } from "../state/live_text.js";
-import { addressOf, go, isLive, may, members, status } from "../state/node.js";
+import { addressOf, go, isLive, isMine, may, members } from "../state/node.js";
 import { api, loginError, problem, sentenceOf, session } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
@@ -105,7 +105,7 @@ function Unsaved({ live, root }) {
 }
 
 function nameOf({ user }) {
-  if (user === status.value?.user) return text.youElsewhere;
+  if (isMine(user)) return text.youElsewhere;
   const member = members.value?.find((one) => one.user === user);
   return cut(member?.name || user.slice(0, 12));
 }

@@ -6,7 +6,7 @@ import { Icon } from "../parts/face.js";
 import { useArrivals, useEye } from "../parts/eye.js";
 import { groupsOf, keysOf, threadsOf } from "../parts/groups.js";
 import { html } from "../parts/html.js";
-import { chosenBranch, current, go, me, memberChanges, members, repos, status } from "../state/node.js";
+import { chosenBranch, current, go, isMine, memberChanges, members, personOf, repos, status } from "../state/node.js";
 import { fresh } from "../state/news.js";
 import { attemptItself } from "../state/session.js";
 import { showInTimeline, wanted } from "../state/timeline.js";
@@ -66,9 +66,8 @@ export function Posts({ timeline, branch }) {
   const scroller = useRef(null);
   const list = useRef(null);
   const toEnd = useEye({ scroller, list, drawn: rows, of: timeline, isLast: () => !timeline?.hasNewer.peek() });
-  const own = me.value?.user ?? status.value?.user;
   const isPast = Boolean(timeline?.arriving.value); // what comes is older than what stands below it, and thousands
-  const arrived = useMemo(() => (isPast ? NONE : (rows ?? []).filter((row) => row.isNew && isSaid(row) && row.item.author !== own).map(({ item }) => item.commit).reverse()), [rows, own, isPast]);
+  const arrived = useMemo(() => (isPast ? NONE : (rows ?? []).filter((row) => row.isNew && isSaid(row) && !isMine(row.item.author)).map(({ item }) => item.commit).reverse()), [rows, isPast]);
   const { above, below } = useArrivals({ scroller, rowOf, arrived });
   useEffect(() => {
     if (!written.value) return;
@@ -151,7 +150,7 @@ function threadOf(threads, { commit }, next) {
 function isRun(previous, group) {
   if (!previous || previous.document || !isSaid(previous.main) || !isSaid(group.main)) return false;
   const [last, next] = [previous.main.item, group.main.item];
-  const isOne = last.author === next.author && last.origin?.author === next.origin?.author && last.imported_author === next.imported_author;
+  const isOne = personOf(last.author) === personOf(next.author) && last.origin?.author === next.origin?.author && last.imported_author === next.imported_author;
   return isOne && !next.reply_to && Math.abs(next.time - last.time) <= RUN_SECONDS;
 }
 
@@ -173,12 +172,12 @@ function comings(groups, hasOlder) {
   return [...found, at < all.length ? all.slice(at) : NONE];
 }
 
-/** Of the newest own post: whether others have it, where that is known. */
+/** Of the newest own post: whether others have it, where that is known. Another computer of one's own has what it wrote. */
 function keptOf(groups, repo) {
-  const own = me.value?.user ?? status.value?.user;
-  const last = groups.findLast(({ main }) => isSaid(main) && main.item.author === own);
-  if (!last) return null;
   const { unheld, parts } = repo.standing;
+  const isOwn = unheld > 0 ? (author) => author === status.value?.user : isMine;
+  const last = groups.findLast(({ main }) => isSaid(main) && isOwn(main.item.author));
+  if (!last) return null;
   if (unheld > 0) return { key: last.key, said: text.keptHere };
   const found = (parts.find(({ code }) => code === "in_sync")?.peers ?? []).find((one) => text.calledPeer(one));
   if (!found) return null;
