@@ -207,9 +207,9 @@ async def _serve(home: Home, keys: Keys, replica: Replica, reader: Reader) -> _E
             streams = EventStreams()
             nursery.start_soon(streams.run)
             app = create_app(services, callers, streams, run)
-            nursery.start_soon(serve_api, app, api_listener)
+            nursery.start_soon(serve_api, app, api_listener, None, hub.user_requests)
             if remote is not None and remote_listener is not None:
-                nursery.start_soon(serve_api, app, remote_listener, remote)
+                nursery.start_soon(serve_api, app, remote_listener, remote, hub.user_requests)
                 nursery.start_soon(remote.run, hub.run_blocking)
                 log.info("other machines may come", tls=home.config.api.tls, port=remote.port)
             await nursery.start(network.run, listeners, web)

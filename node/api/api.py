@@ -6,6 +6,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Final
 
 import structlog
@@ -19,7 +20,7 @@ from node.api.answers import list_answers
 from node.api.authentication import Gate, error_response, remote_of
 from node.api.binding import admitted, bind
 from node.api.bundles import BundleHandlers
-from node.api.callers import Callers, caller_of
+from node.api.callers import CALLER, Callers, caller_of
 from node.api.event_streams import EventStreams
 from node.api.events import EventEndpoints
 from node.api.files import FileHandlers, archive_response
@@ -58,6 +59,7 @@ from node.observe.watching import Monitoring
 from node.runtime.errors import ServiceError
 from node.runtime.metrics import CONTENT_TYPE
 from node.runtime.resolve import preferred_repo
+from node.runtime.user_requests import UserRequests
 
 log = structlog.get_logger()
 
@@ -125,7 +127,9 @@ def create_app(
         handler = admitted(endpoint, handlers[endpoint], access)
         routes.append(Route(route_path(endpoint), _mapped(handler), methods=[endpoint.method]))
     application = Routes(routes, _NO_SUCH_ENDPOINT, _refuse_method)
-    return Gate(StatesRun(_Meter(application, node.watching), run), callers, OPEN_PATHS)
+    return Gate(
+        StatesRun(_Meter(application, node.watching, services.hub.user_requests), run), callers, OPEN_PATHS
+    )
 
 
 def route_path(endpoint: AnyEndpoint) -> str:
@@ -184,11 +188,15 @@ class _Probes:
 
 
 class _Meter:
-    """Middleware that counts method, status and time to the first byte of requests that passed authentication."""
+    """Middleware that counts method, status and time to the first byte of requests that passed authentication.
 
-    def __init__(self, application: ASGIApp, watching: Monitoring) -> None:
+    Until then others give way to one with a token: what is streamed afterwards may take for ever.
+    """
+
+    def __init__(self, application: ASGIApp, watching: Monitoring, requests: UserRequests) -> None:
         self._application = application
         self._watching = watching
+        self._requests = requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -196,12 +204,16 @@ class _Meter:
 
         async def reporting(message: Message) -> None:
             if message["type"] == "http.response.start":
+                work.close()
                 self._watching.answered(
                     _method(scope["method"]), message["status"], time.perf_counter() - began
                 )
             await send(message)
 
-        await self._application(scope, receive, reporting)
+        with ExitStack() as work:
+            if CALLER in scope:
+                work.enter_context(self._requests.at_work())
+            await self._application(scope, receive, reporting)
 
 
 def _method(name: str) -> str:

@@ -15,6 +15,7 @@ from node.http.connection import HttpConnection
 from node.http.remote import REMOTE, Remote
 from node.http.strangers import Strangers
 from node.runtime.subnets import address_of, subnet_of
+from node.runtime.user_requests import UserRequests
 from protocol.limits.users import API_CONNECTIONS_MAX, REMOTE_CONNECTIONS_MAX
 
 CUT: Final = "ravel.cut"
@@ -26,6 +27,9 @@ log = structlog.get_logger()
 _CLOSE_SECONDS = 1.0
 """TLS says that it ends, which a client that reads nothing does not let it send."""
 _BACKLOG = 128
+_ACCEPT_SECONDS = 0.005
+"""Seconds between two connections that are accepted while a request of the user is at work: each costs 1 ms before one knows
+who comes. Behind a full backlog a program of this user waits for 0.6 s then."""
 
 
 def open_api_listener(host: str, port: int) -> socket.socket:
@@ -50,14 +54,19 @@ def open_api_listener(host: str, port: int) -> socket.socket:
     return listener
 
 
-async def serve_api(app: ASGIApp, listener: socket.socket, remote: Remote | None = None) -> None:
+async def serve_api(
+    app: ASGIApp,
+    listener: socket.socket,
+    remote: Remote | None = None,
+    requests: UserRequests | None = None,
+) -> None:
     """Serve until cancelled, then close the listener. What is over API_CONNECTIONS_MAX waits to be accepted.
 
     With `remote` it is the listener for other machines: over TLS, and with bounds of its own, so that what comes there
-    takes nothing from programs of this machine.
+    takes nothing from programs of this machine. Who has no token gives way to `requests` of the user.
     """
     slots = trio.Semaphore(API_CONNECTIONS_MAX if remote is None else REMOTE_CONNECTIONS_MAX)
-    strangers = Strangers(remote)
+    strangers = Strangers(remote, requests)
 
     async def serve_one(stream: trio.SocketStream) -> None:
         try:
@@ -67,7 +76,7 @@ async def serve_api(app: ASGIApp, listener: socket.socket, remote: Remote | None
 
     with listener:
         listening = trio.SocketListener(trio.socket.from_stdlib_socket(listener))
-        await trio.serve_listeners(serve_one, [_Turnstile(listening, slots)])
+        await trio.serve_listeners(serve_one, [_Turnstile(listening, slots, requests)])
 
 
 async def serve_connection(app: ASGIApp, stream: trio.SocketStream, strangers: Strangers) -> None:
@@ -125,16 +134,24 @@ def _subnet_at(stream: trio.SocketStream, remote: Remote | None) -> str:
 
 
 class _Turnstile(trio.abc.Listener[trio.SocketStream]):
-    """Accepts a connection when a slot is free; who serves it gives the slot back."""
+    """Accepts a connection when a slot is free; who serves it gives the slot back.
 
-    def __init__(self, listener: trio.SocketListener, slots: trio.Semaphore) -> None:
+    While requests of the user are at work it waits a moment before each: who comes may be anybody.
+    """
+
+    def __init__(
+        self, listener: trio.SocketListener, slots: trio.Semaphore, requests: UserRequests | None
+    ) -> None:
         self._listener = listener
         self._slots = slots
+        self._requests = requests
 
     async def accept(self) -> trio.SocketStream:
         """Accept the next connection when a slot is free."""
         await self._slots.acquire()
         try:
+            if self._requests is not None:
+                await self._requests.wait(_ACCEPT_SECONDS)
             return await self._listener.accept()
         except BaseException:
             self._slots.release()

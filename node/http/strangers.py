@@ -8,7 +8,9 @@ from typing import Final
 import trio
 
 from node.http.remote import Remote
+from node.runtime.user_requests import GivingWay, UserRequests
 from protocol.limits.formats import KIB
+from protocol.limits.peers import GIVING_WAY_SECONDS
 from protocol.limits.users import (
     API_STRANGER_SECONDS,
     API_STRANGERS_MAX,
@@ -30,9 +32,16 @@ class Stranger:
     """A connection, which is a stranger until one of its requests has shown a token."""
 
     def __init__(
-        self, turns: trio.Semaphore | None, subnet: str = "", here: "dict[Stranger, None] | None" = None
+        self,
+        turns: trio.Semaphore | None,
+        subnet: str = "",
+        here: "dict[Stranger, None] | None" = None,
+        giving_way: GivingWay | None = None,
     ) -> None:
-        """`here` are the strangers of its listener, of which it is one until it has left."""
+        """`here` are the strangers of its listener, of which it is one until it has left.
+
+        In its turns it goes after the user's requests, where it is `giving_way`.
+        """
         self.subnet = subnet
         self.is_trusted = False
         self.scope = trio.CancelScope()
@@ -40,6 +49,7 @@ class Stranger:
         """When it began to wait for its present request."""
         self._here = {} if here is None else here
         self._turns = turns
+        self._giving_way = giving_way
         self._has_taken_turn = False
 
     def trust(self) -> None:
@@ -74,14 +84,18 @@ class Stranger:
         self._has_taken_turn = True
         if not self.is_trusted and self._turns is not None:
             async with self._turns:
+                if self._giving_way is not None:
+                    await self._giving_way.wait()
                 await trio.sleep(_TURN_SECONDS)
 
 
 class Strangers:
     """All strangers of one listener."""
 
-    def __init__(self, remote: Remote | None = None) -> None:
+    def __init__(self, remote: Remote | None = None, requests: UserRequests | None = None) -> None:
+        """`requests` are those with a token, to which strangers of this machine give way."""
         self.remote = remote
+        self._giving_way = None if requests is None else GivingWay(requests, GIVING_WAY_SECONDS)
         # Of other machines only their number is bounded, by subnet: they would wait for each other.
         self._turns = trio.Semaphore(_AT_ONCE_MAX) if remote is None else None
         self._here: dict[Stranger, None] = {}  # the oldest first
@@ -97,7 +111,7 @@ class Strangers:
             self._end_one(near)
         elif len(self._here) >= (API_STRANGERS_MAX if self.remote is None else REMOTE_STRANGERS_MAX):
             self._end_one(self._here)
-        stranger = Stranger(self._turns, subnet, self._here)
+        stranger = Stranger(self._turns, subnet, self._here, self._giving_way)
         stranger.scope = scope
         stranger.begin_request()
         self._here[stranger] = None

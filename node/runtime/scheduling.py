@@ -8,6 +8,7 @@ uses are made of it:
   account alone. Work is done in slices (`SlicePace` says how large), and the lock is given up between them.
 - *budget*: work that came to nothing stays on the account and is forgiven slowly. Beyond one bound the peer is read from
   less often, beyond another it is left. What was of use is earned back at once, so an honest sync of any size costs nothing.
+  Before the first of them it already gives way to requests of this user that are at work (`UserRequests`).
 
 No clock inside: the ledger asks the one that it is given.
 """
@@ -26,6 +27,7 @@ from protocol.limits.peers import (
     FRUITLESS_SECONDS_MAX,
     FRUITLESS_SLOWED_SECONDS,
     FRUITLESS_SLOWED_SHARE,
+    GIVING_WAY_FRUITLESS_SECONDS,
     PAUSED_WORK_SECONDS_MIN,
     SLICE_SECONDS,
     SLOWED_PAUSE_SECONDS_MAX,
@@ -91,6 +93,11 @@ class WorkAccount:
         if self._is_over and self.fruitless <= FRUITLESS_SLOWED_SECONDS:
             self._is_over = False
         return self._is_over
+
+    @property
+    def gives_way(self) -> bool:
+        """Return True if requests of this user go before what is read of it."""
+        return self.fruitless > GIVING_WAY_FRUITLESS_SECONDS
 
     def pop_pause(self) -> float:
         """Seconds to wait before more is read from it, so that its fruitless work takes a share of the processor only.

@@ -381,11 +381,14 @@ class Connection(Conversation):
 
     async def _wait_for_frame(self, pause: float) -> bytes | None:
         """Receive the next frame after a pause of some seconds; None where the connection ends. Raises TransportError."""
-        if pause or not self._is_free:
+        gives_way = self._hub.giving_way.is_due and self.account.gives_way
+        if pause or gives_way or not self._is_free:
             self.reading.deadline = math.inf  # the time in which nothing is read does not count
             self.questions.pause()
             if pause:
                 await trio.sleep(pause)
+            if gives_way:
+                await self._hub.giving_way.wait()
             await self._work.has_answered()
             await self._hub.byte_budget.has_room()
             self.questions.resume()

@@ -27,6 +27,7 @@ from node.runtime.blocking import RunBlocking
 from node.runtime.counted_event import CountedEvent
 from node.runtime.group_lane import GroupLane
 from node.runtime.scheduling import NOBODY, FairLock, Ledger, WorkAccount, WorkBill
+from node.runtime.user_requests import GivingWay, UserRequests
 from node.sync.block_requests import UselessSources
 from node.sync.body_proofs import BodyProofs
 from node.sync.conversation import Conversation
@@ -37,7 +38,7 @@ from node.sync.presence import PresencePort, Presences
 from node.sync.recent_publications import RecentPublications
 from node.sync.relay_client import RelayClient
 from protocol.ids import CommitId, PeerId, TopicKey
-from protocol.limits.peers import COMPARED_AT_ONCE_MAX
+from protocol.limits.peers import COMPARED_AT_ONCE_MAX, GIVING_WAY_SECONDS
 from protocol.limits.users import WRITE_GATHER_SECONDS, WRITE_GROUP_COUNT_MAX
 from storage.commits.absent_bodies import find_topics_missing_bodies
 from storage.relay.quotas import Visitor
@@ -135,6 +136,10 @@ class Hub:
         self.clock_ms = clock_ms
         self.cpu_clock = cpu_clock
         self.ledger = Ledger(trio.current_time)
+        self.user_requests = UserRequests()
+        """Requests of this user that are at work."""
+        self.giving_way = GivingWay(self.user_requests, GIVING_WAY_SECONDS)
+        """Peers whose work came to nothing, in their turns."""
         self.intake = Intake(
             replica,
             run_blocking,

@@ -233,6 +233,12 @@ STRANGERS_SLOWED_SECONDS: Final = 0.5
 for a millisecond; those of a relay stay strangers, and send it thousands of messages."""
 FRUITLESS_SLOWED_SHARE: Final = 0.25
 """Part of a processor that its work takes from then on."""
+GIVING_WAY_SECONDS: Final = 0.02
+"""Seconds that a peer whose work came to nothing waits while a request of this user is at work, before the next
+FRAMES_WITHOUT_YIELD_MAX frames are read of it. Such peers wait one after the other: all take 1 ms in that time. So do those
+who use the API without a token."""
+GIVING_WAY_FRUITLESS_SECONDS: Final = 0.1
+"""Seconds of such work from which on a peer gives way: 5,000 of the smallest frames, and honest ones are soon below."""
 PAUSED_WORK_SECONDS_MIN: Final = 2e-3
 """Seconds of its work before each pause then: a pause costs as much as several of the smallest frames."""
 SLOWED_PAUSE_SECONDS_MAX: Final = 5.0

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +144,34 @@ async def test_windows_of_edits_make_the_timeline(tmp_path: Path) -> None:
         assert [commit for _, commit in sorted(found.items())] == ids(one.node)
         assert cursor == answer["last"]
         assert answer["edits"][-1]["item"]["text"] == "c"
+
+
+@pytest.mark.slow
+async def test_a_request_with_a_token_is_at_work_until_its_answer_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others give way to it, and would do so for ever to a stream."""
+    async with served(tmp_path) as one:
+        requests, begun = one.node.hub.user_requests, 0
+        at_work = requests.at_work
+
+        def count() -> AbstractContextManager[None]:
+            nonlocal begun
+            begun += 1
+            return at_work()
+
+        monkeypatch.setattr(requests, "at_work", count)
+        await one.client.get("/healthz", headers={"Authorization": ""})
+        await one.client.get("/api/v1/status", headers={"Authorization": "Bearer wrong"})
+        assert begun == 0
+        await one.client.get("/api/v1/status")
+        await one.client.get("/api/v1/no-such-endpoint")
+        assert begun == 2
+        one.node.create_repo()
+        async with _streamed(one) as stream:
+            assert (await stream.next()).name == "reset"
+            assert begun == 3
+            assert not requests.are_at_work
 
 
 @pytest.mark.slow

@@ -22,6 +22,8 @@ from node.http import strangers as http_strangers
 from node.http.connection import HttpConnection
 from node.http.server import TRUSTED
 from node.http.strangers import Stranger, Strangers
+from node.runtime.user_requests import UserRequests
+from protocol.limits.peers import GIVING_WAY_SECONDS
 from protocol.limits.users import (
     API_STRANGER_SECONDS,
     PAGE_CODE_BODY_SIZE_MAX,
@@ -353,6 +355,61 @@ async def test_strangers_are_served_at_a_bounded_rate(
             seconds = trio.current_time() - began
             await client.aclose()
     assert seconds < 0.1 if shows_token else seconds >= 3.9
+
+
+async def test_strangers_give_way_to_requests_of_the_user(autojump_clock: MockClock) -> None:
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    requests = UserRequests()
+    strangers, answered = Strangers(None, requests), 0
+
+    async def ask() -> None:
+        nonlocal answered
+        client, stream = _connection()
+        nursery.start_soon(serve_alone, app, stream, strangers)
+        await client.send_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 10)
+        while piece := await client.receive_some():
+            answered += piece.count(b"ok")
+            if answered == 80:
+                nursery.cancel_scope.cancel()
+
+    with fail_after(60):
+        async with trio.open_nursery() as nursery:
+            with requests.at_work():
+                for _ in range(8):
+                    nursery.start_soon(ask)
+                await trio.sleep(10 * GIVING_WAY_SECONDS + 0.005)
+                assert 5 <= answered <= 10, "one turn at a time, of a few at once"
+    assert answered == 80
+
+
+async def test_connections_are_accepted_more_slowly_while_a_request_of_the_user_is_at_work(
+    mock_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until it is known who comes each costs as much as one of the user's own."""
+    accepted, requests = list[float](), UserRequests()
+
+    async def note(_app: object, stream: trio.SocketStream, _strangers: Strangers) -> None:
+        accepted.append(trio.current_time())
+        await stream.aclose()
+
+    async def app(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        raise AssertionError("nothing is asked for")
+
+    monkeypatch.setattr(http_server_module, "serve_connection", note)
+    listener = http_server_module.open_api_listener("127.0.0.1", 0)
+    async with trio.open_nursery() as nursery:
+        with requests.at_work():
+            nursery.start_soon(http_server_module.serve_api, app, listener, None, requests)
+            for count in range(3):
+                async with await trio.open_tcp_stream(*listener.getsockname()) as client:
+                    await trio.testing.wait_all_tasks_blocked(0.01)
+                    assert len(accepted) == count
+                    mock_clock.jump(0.005)
+                    assert await client.receive_some() == b""
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_token_in_a_long_head_is_seen_while_all_turns_are_taken(autojump_clock: MockClock) -> None:

@@ -29,7 +29,16 @@ from protocol.codec import encode
 from protocol.crypto.keys import ConvergenceSecret
 from protocol.formats.block import encrypt_block
 from protocol.ids import AnnouncedTopic, BlindTopic, BlockId, Digest, TopicKey
-from protocol.limits.peers import FETCH_SECONDS_MAX, FETCH_TIMEOUT_SECONDS, FETCHED_COUNT_MAX, STALLED_SECONDS
+from protocol.limits.peers import (
+    FETCH_SECONDS_MAX,
+    FETCH_TIMEOUT_SECONDS,
+    FETCHED_COUNT_MAX,
+    FRAME_SECONDS,
+    FRAMES_WITHOUT_YIELD_MAX,
+    GIVING_WAY_FRUITLESS_SECONDS,
+    GIVING_WAY_SECONDS,
+    STALLED_SECONDS,
+)
 from protocol.session.events import Event, MessageReceived, SummaryLoaded
 from protocol.session.features import FEATURES
 from protocol.session.messages import (
@@ -39,6 +48,7 @@ from protocol.session.messages import (
     Fetch,
     Goodbye,
     KeepAlive,
+    Message,
     Publications,
     Receipt,
     Summary,
@@ -132,6 +142,36 @@ async def test_a_connection_that_has_ended_keeps_nothing_of_what_the_peer_said(
             assert not seen
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("owes, is_held", [(GIVING_WAY_FRUITLESS_SECONDS, False), (0.3, True)])
+async def test_peers_whose_work_came_to_nothing_give_way_to_requests_of_the_user(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    autojump_clock: MockClock,
+    owes: float,
+    is_held: bool,
+) -> None:
+    read, frames = 0, 10 * FRAMES_WITHOUT_YIELD_MAX
+
+    def count(frame: bytes) -> Message:
+        nonlocal read
+        read += 1
+        return decode_message(frame)
+
+    with open_nodes(tmp_path, "alice") as (alice,):
+        async with met(alice) as one, met(alice) as other:
+            monkeypatch.setattr(connection_module, "decode_message", count)
+            alice.hub.ledger.of_strangers("").charge(owes - 2 * frames * FRAME_SECONDS * (not is_held))
+            with alice.hub.user_requests.at_work():
+                for stranger in (one, other):
+                    await stranger.say(*[KeepAlive()] * frames)
+                await trio.sleep(3.5 * GIVING_WAY_SECONDS)
+                assert read == 2 * frames or (is_held and read <= 5 * FRAMES_WITHOUT_YIELD_MAX)
+            await trio.sleep(0.1)
+            assert read == 2 * frames, "and nothing is lost"
+            for stranger in (one, other):
+                await stranger.say(Goodbye("bye"))
 
 
 async def test_announcing_what_is_not_followed_makes_a_node_look_at_none_of_its_topics(
