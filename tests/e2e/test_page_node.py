@@ -27,6 +27,12 @@ pytestmark = [
     pytest.mark.extended,
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here (Debian: apt install chromium)"),
 ]
+_REFUSE = """(() => {
+  const real = window.fetch;
+  const refusal = { error: { code: "not_permitted", message: "not today" } };
+  const refuse = () => Response.json(refusal, { status: 403 });
+  window.fetch = async (address, given) => (given?.method === "PUT" ? refuse() : real(address, given));
+})()"""
 _HIDE = """(() => {
   Object.defineProperty(document, "visibilityState", { configurable: true, get: () => "%s" });
   document.dispatchEvent(new Event("visibilitychange"));
@@ -61,6 +67,26 @@ _LISTEN = """(() => {
   Notification.requestPermission = async () => "granted";
   ServiceWorkerRegistration.prototype.showNotification = async (...said) => note(...said);
 })()"""
+
+
+def test_a_tick_that_the_node_refuses_shows_again_how_things_are(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("notes")
+        opened = json.loads(run_ravel(alice, "open", "--no-browser", "--json").stdout)["address"]
+        page.open(f"{alice.client.url}/")
+        page.until("document.getElementById('login')")
+        page.evaluate(_REFUSE)  # before the page takes what it fetches with
+        page.evaluate(f"location.hash = '#{opened.partition('#')[2]}'")
+        page.until("document.getElementById('repos')")
+        for panel, tick in (("branches", "kept-files"), ("settings", "plain-network.map_port")):
+            open_panel(page, panel)
+            field = f"document.getElementById('{tick}')"
+            page.until(field)
+            was = page.evaluate(f"{field}.checked")
+            page.click(f"[id='{tick}']")
+            page.until(says("not today", "document.getElementById('problem')"))
+            page.until(f"{field}.checked === {json.dumps(was)}")
+            page.click("#problem button")
 
 
 def test_settings_tokens_and_health_and_a_backup_that_is_restored(tmp_path: Path, page: Browser) -> None:

@@ -46,6 +46,16 @@ export function Action({ act, children, question = "", yes = children, class: na
     aria-busy=${isBusy} onClick=${press}>${children}</button>`;
 }
 
+/** A box that does `act(isTicked)` at once. What was refused shows again how things are: `isOn`. */
+export function Tick({ isOn, act, ...rest }) {
+  const latest = useRef(isOn);
+  latest.current = isOn;
+  const change = async ({ target }) => {
+    if (!(await attempt(() => act(target.checked)))) target.checked = latest.current;
+  };
+  return html`<input type="checkbox" ...${rest} checked=${isOn} onChange=${change} />`;
+}
+
 /** Where a button has gone with what it acted on, the keyboard stays in the same column. */
 function keepFocus(place) {
   if (document.activeElement !== document.body) return;

@@ -1,10 +1,10 @@
 // Branches of a repo: create, fork, merge, rename, archive; and the tags that name commits.
 
-import { Action, Empty, Form, Loaded, ask, useLoaded } from "../parts/form.js";
+import { Action, Empty, Form, Loaded, Tick, ask, useLoaded } from "../parts/form.js";
 import { bytes, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { addressOf, go, may, refresh } from "../state/node.js";
-import { api, attempt, tell } from "../state/session.js";
+import { actions, api, attempt, tell } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { Import } from "./import.js";
 
@@ -38,8 +38,7 @@ export function Branches({ repo, branch }) {
     ${repo.whole && html`<h3>${text.keptOnThis}</h3><${KeptAge} repo=${repo} />
       ${others.length > 0 && html`<details class="fold" id="kept-branches"><summary>${text.keptBranches}</summary>
         <p class="facts">${text.keptBranchesAbout}</p>
-        ${repo.branches.map((one) => html`<label class="check" key=${one.branch}><input type="checkbox" checked=${one.kept}
-          onChange=${({ target }) => attempt(() => keep(repo, one, target.checked))} /><bdi>${one.name}</bdi></label>`)}</details>`}`}
+        ${repo.branches.map((one) => html`<label class="check" key=${one.branch}><${Tick} disabled=${!mayKeep()} isOn=${one.kept} act=${(kept) => keep(repo, one, kept)} /><bdi>${one.name}</bdi></label>`)}</details>`}`}
     <h3>${text.tags}</h3>
     <${Tags} repo=${repo} mayManage=${mayManage} />
     ${may(repo, "write") && branch && html`<details><summary>${text.importTitle}</summary><${Import} repo=${repo} branch=${branch} /></details>`}
@@ -68,6 +67,11 @@ async function archive(branch, archived) {
   await api.editBranch({ branch: branch.branch, archived });
   await refresh();
   tell(archived ? text.archivedNow(branch.name) : text.takenBack(branch.name), archived ? () => archive(branch, false) : null);
+}
+
+/** Whether the token may say what this computer keeps: that is no right in the repo. */
+function mayKeep() {
+  return actions.value.includes("admin");
 }
 
 /** Has this computer keep contents of a branch, or fetch them when they are opened. */
@@ -104,10 +108,10 @@ function KeptAge({ repo }) {
     };
     const ages = [null, ...new Set([...AGES, days ?? AGES[0]])];
     return html`<div class="field"><label for="kept-age">${text.keptPosts}</label>
-      <select id="kept-age" aria-describedby="kept-age-about" onChange=${change}>${ages.map((one) => html`
+      <select id="kept-age" disabled=${!mayKeep()} aria-describedby="kept-age-about" onChange=${change}>${ages.map((one) => html`
         <option value=${one ?? ""} selected=${one === days}>${text.keptAge(one)}</option>`)}</select>
       <p class="facts" id="kept-age-about">${text.keptPostsAbout}</p></div>
-      <label class="check"><input type="checkbox" id="kept-files" checked=${files === "all"} onChange=${({ target }) => attempt(() => set({ files: target.checked ? "all" : "on_demand" }))} />${text.keptFiles}</label>`;
+      <label class="check"><${Tick} id="kept-files" disabled=${!mayKeep()} isOn=${files === "all"} act=${(all) => set({ files: all ? "all" : "on_demand" })} />${text.keptFiles}</label>`;
   }}<//>`;
 }
 

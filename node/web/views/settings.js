@@ -1,6 +1,6 @@
 // Settings of the node: what each does, where its value comes from, and changes of the configuration file.
 
-import { Action, Loaded, useLoaded } from "../parts/form.js";
+import { Action, Loaded, Tick, useLoaded } from "../parts/form.js";
 import { fold } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { beside } from "../state/node.js";
@@ -30,15 +30,13 @@ function Plain({ settings, again }) {
   const shown = Object.keys(text.plainSettings).map((name) => settings.find((one) => one.setting === name)).filter(Boolean);
   return html`<h3>${text.settingsOfNode}</h3><div class="card" id="plain-settings">${shown.map((one) => {
     const [title, about] = text.plainSettings[one.setting];
-    const change = async (event) => {
-      const field = event.target;
-      const value = one.kind === "flag" ? String(field.checked) : field.value;
-      if (!(await attempt(() => store(one, value, again)))) field[one.kind === "flag" ? "checked" : "value"] = one.kind === "flag" ? one.value === "true" : one.value;
+    const change = async ({ target: field }) => {
+      if (!(await attempt(() => store(one, field.value, again)))) field.value = one.value;
     };
-    const common = { id: `plain-${one.setting}`, disabled: !isPerson.value, "aria-describedby": `about-${one.setting}`, onChange: change };
+    const common = { id: `plain-${one.setting}`, disabled: !isPerson.value, "aria-describedby": `about-${one.setting}` };
     return html`<div class="setting" key=${one.setting}><b><label for=${`plain-${one.setting}`}>${title}</label></b>
       <p class="facts" id=${`about-${one.setting}`}>${about}${one.restart ? html` <span class="alarm">${text.afterRestart}</span>` : ""}</p>
-      ${one.kind === "flag" ? html`<input type="checkbox" class="switch" ...${common} checked=${one.value === "true"} />` : html`<input type="text" ...${common} autocomplete="off" value=${one.value} />`}</div>`;
+      ${one.kind === "flag" ? html`<${Tick} class="switch" ...${common} isOn=${one.value === "true"} act=${(isOn) => store(one, String(isOn), again)} />` : html`<input type="text" ...${common} autocomplete="off" value=${one.value} onChange=${change} />`}</div>`;
   })}</div>`;
 }
 
