@@ -295,6 +295,36 @@ def test_who_lost_a_computer_comes_back_by_the_words_on_the_page_alone(tmp_path:
         picture(page, "back-again")
 
 
+def test_who_kept_a_key_file_comes_back_by_it_on_the_page(tmp_path: Path, page: Browser) -> None:
+    sealed, passphrase = tmp_path / "ann.key", tmp_path / "passphrase"
+    passphrase.write_text("four random words")
+    passphrase.chmod(0o600)
+    with peers(tmp_path, "alice", "again") as (alice, again):
+        user = alice.client.show_status()["user"]
+        run_ravel(alice, "key", "export", str(sealed), "--new-passphrase-file", str(passphrase))
+        alice.stop()
+
+        enter(page, again)
+        open_panel(page, "backup", "restore")
+        page.until("document.getElementById('recover-file')")
+        page.evaluate("document.getElementById('recover-file').closest('details').open = true")
+        page.choose_files("#recover-file [name=file]", sealed)
+        for typed in ("", "three random words"):
+            page.fill("#recover-file [name=filePassphrase]", typed)
+            page.click("#recover-file > button")
+            page.click("dialog[open] .danger")
+            page.until(says("passphrase", "document.getElementById('problem')"))
+            picture(page, f"recover-by-file-{'wrong' if typed else 'none'}")
+            page.click("#problem button")
+        assert again.client.show_status()["user"] != user
+        page.fill("#recover-file [name=filePassphrase]", "four random words")
+        page.click("#recover-file > button")
+        page.click("dialog[open] .danger")
+        page.until("document.getElementById('recovered')", 60)
+        picture(page, "recovered-by-file")
+        assert again.client.show_status()["user"] == user
+
+
 @CHROMIUM_ALONE
 def test_a_second_computer_with_ones_key_is_said(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
