@@ -1,5 +1,8 @@
 """Names of people in each repo: this user's petnames, else the names they state; and look-alikes among them.
 
+Who states no name in a repo is shown by the one that they state in another: in a branch that was offered, and in a copy of a
+repo, most authors are no members, and a key is the same person everywhere.
+
 Petnames stay in the node's folder (`node.home.people_file`); what members state comes with the root branch. What is here
 is replaced whole and never changed in place, so readers need no lock.
 """
@@ -12,7 +15,7 @@ from types import MappingProxyType
 from typing import Final
 from unicodedata import normalize
 
-from node.ingest.membership_facts import NO_FACTS, MembershipFacts, Persons, Stated
+from node.ingest.membership_facts import NO_FACTS, MembershipFacts, Persons, Stated, StatedName
 from node.runtime.errors import ServiceError
 from node.runtime.look_alikes import skeletons
 from protocol.formats.text import id_text
@@ -23,6 +26,8 @@ SHORT_ID_LENGTH: Final = 8
 _LIKE_AN_ID: Final = re.compile(r"[a-z2-7]{12,}")
 """A name of this form could pass for the id by which a user without a name is shown."""
 _CANDIDATES_SHOWN_MAX: Final = 8
+_EVERYBODY_MAX: Final = 16_384
+"""People whose names are looked for in all repos: as many skeletons are remembered (`node.runtime.look_alikes`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,8 @@ class People:
         self._peer_names: Mapping[AnyId, str] = {}
         self._facts: Mapping[RepoId, MembershipFacts] = {}
         self._shown: dict[RepoId, Mapping[UserId, PersonName]] = {}
+        self._everybody: Mapping[UserId, PersonName] | None = None
+        """How people are shown where all repos are taken as one; None until somebody asks."""
 
     @property
     def petnames(self) -> Mapping[AnyId, str]:
@@ -60,10 +67,14 @@ class People:
     def set_petnames(self, petnames: Mapping[AnyId, str], peer_names: Mapping[AnyId, str]) -> None:
         """Call users and nodes so from now on."""
         self._petnames, self._peer_names, self._shown = petnames, peer_names, {}
+        self._everybody = None
 
     def set_facts(self, facts: Mapping[RepoId, MembershipFacts], changed: Collection[RepoId]) -> None:
         """Replace the facts of all repos; only some of them have changed."""
-        self._facts = facts
+        before, self._facts = self._facts, facts
+        names = ((facts.get(one, NO_FACTS), before.get(one, NO_FACTS)) for one in changed)
+        if any(now.stated != old.stated or now.persons != old.persons for now, old in names):
+            self._everybody = None
         self._shown = {repo_id: shown for repo_id, shown in self._shown.items() if repo_id not in changed}
 
     def stated(self, repo_id: RepoId) -> Stated:
@@ -82,9 +93,31 @@ class People:
         return shown
 
     def name(self, repo_id: RepoId, user: UserId) -> str:
-        """Return how a user is shown in a repo; empty where only the id is known."""
+        """Return how a user is shown in a repo; empty where only the id is known.
+
+        A member who takes the name back has none, whatever stands elsewhere.
+        """
         found = self.of(repo_id).get(user)
+        if found is None and user not in self.stated(repo_id):
+            found = self._find_everybody().get(user)
         return "" if found is None else found.text
+
+    def _find_everybody(self) -> Mapping[UserId, PersonName]:
+        """Find how people are shown by the last name that each states anywhere. Costs O(members of all repos), kept."""
+        found = self._everybody
+        if found is None:
+            stated: dict[UserId, StatedName] = {}
+            persons: dict[UserId, UserId] = {}
+            for facts in self._facts.values():
+                persons |= facts.persons
+                for user, said in facts.stated.items():
+                    known = stated.get(user)
+                    if (known is None and len(stated) < _EVERYBODY_MAX) or (
+                        known is not None and known.stated_at < said.stated_at
+                    ):
+                        stated[user] = said
+            self._everybody = found = _show(self._petnames, stated, persons)
+        return found
 
     def petname(self, raw: Id) -> str:
         """Return this user's name for a user; empty if there is none."""

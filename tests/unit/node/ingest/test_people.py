@@ -49,6 +49,39 @@ def test_who_states_no_name_any_more_has_none() -> None:
     assert people({ANN: None}).name(REPO, ANN) == ""
 
 
+def test_who_states_no_name_here_has_the_last_one_that_they_state_elsewhere() -> None:
+    offered, here, early, late = (RepoId(bytes([number]) * 32) for number in range(4))
+    found = People()
+    facts = {
+        here: {BEN: StatedName("Ben", None, 1), DAN: StatedName(None, None, 3)},
+        early: {
+            ANN: StatedName("Annie", None, 1),
+            CAT: StatedName("Ben", None, 2),
+            DAN: StatedName("Dan", None, 2),
+        },
+        late: {ANN: StatedName("Ann", None, 2)},
+    }
+    found.set_facts({one: replace(NO_FACTS, stated=names) for one, names in facts.items()}, facts)
+    assert [found.name(offered, one) for one in (ANN, BEN, CAT, user(5))] == [
+        "Ann",
+        f"Ben [{short(BEN)}]",
+        f"Ben [{short(CAT)}]",
+        "",
+    ]
+    names_here = [found.name(here, one) for one in (ANN, BEN, CAT, DAN)]
+    assert names_here == ["Ann", "Ben", f"Ben [{short(CAT)}]", ""]
+    assert found.find(here, "Ann", [ANN]) is None, "a name in a text means who states it there"
+
+
+def test_a_name_elsewhere_is_shown_as_it_is_now() -> None:
+    found, other = People(), RepoId(bytes([1]) * 32)
+    for at, name in enumerate(("Ann", "Anna")):
+        found.set_facts({other: replace(NO_FACTS, stated={ANN: StatedName(name, None, at)})}, [other])
+        assert found.name(REPO, ANN) == name
+    found.set_petnames({AnyId(ANN): "Ann from work"}, {})
+    assert found.name(REPO, ANN) == "Ann from work"
+
+
 def test_those_who_look_alike_are_marked() -> None:
     found = people({ANN: "Ann", BEN: "\u0410nn", CAT: "Cat"})
     assert [found.name(REPO, one) for one in (ANN, BEN, CAT)] == [
