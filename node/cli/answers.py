@@ -26,7 +26,7 @@ from node.cli.printing import (
     print_table,
     verbosely,
 )
-from node.cli.shared import client, repo_in_use, settings
+from node.cli.shared import EMPTY_ADVICE, client, repo_in_use, settings
 from node.runtime.errors import EXIT_OK, ServiceError
 
 __all__ = [
@@ -143,6 +143,13 @@ class _LateClient:
         return getattr(self._client, name)
 
 
+def _check_absent(context: Any, name: str) -> None:  # noqa: ANN401  # typer's own
+    """Refuse an empty name that was typed: what is left out has another meaning. Raises ServiceError `bad_request`."""
+    source = context.get_parameter_source(name)
+    if source is not None and source.name == "COMMANDLINE":
+        raise ServiceError("bad_request", f"an empty {name} was given", EMPTY_ADVICE)
+
+
 def prints(
     printer: Printer | None = None,
 ) -> Callable[[Callable[..., Mapping[str, object] | Outcome | None]], Callable[..., None]]:
@@ -175,6 +182,7 @@ def prints(
                 values[given.name] = _LateClient(context) if given.annotation == "Client" else context
             try:
                 if is_repo_optional and not values["repo"]:
+                    _check_absent(context, "repo")
                     api: Any = values[given.name]  # type: ignore[union-attr]  # it is there
                     values["repo"] = repo_in_use(settings(context).home, api)
                 found = function(**values)

@@ -110,9 +110,12 @@ TYPERS_WORDS: Final = MappingProxyType(
         "DEFAULT_STRING": "[default: {}]",
         "ENVVAR_STRING": "[env var: {}]",
         "REQUIRED_LONG_STRING": "[required]",
+        "ERRORS_PANEL_TITLE": "Error",
+        "RICH_HELP": "Try [blue]'{command_path} {help_option}'[/] for help.",
+        "ABORTED_TEXT": "Aborted.",
     }
 )
-"""Words that typer puts into help, by what it calls them. Its line of usage stays as it is: names and brackets."""
+"""Words that typer puts into help and errors, by what it calls them. Its line of usage stays: names and brackets."""
 
 
 class LazyGroup(TyperGroup):
@@ -237,12 +240,17 @@ def _say_help(command: "Command") -> None:
     show = command.format_help
 
     def format_help(ctx: "Context", formatter: "HelpFormatter") -> None:
-        words = import_module("typer.rich_utils")  # takes its time: no command but help needs it
-        for name, english in TYPERS_WORDS.items():
-            setattr(words, name, help_in_language(english))
+        say_typers_words()
         show(ctx, formatter)
 
     vars(command)["format_help"] = format_help
+
+
+def say_typers_words() -> None:
+    """Have typer say its own words around help and errors in the reader's language."""
+    words = import_module("typer.rich_utils")  # takes its time: only help and errors need it
+    for name, english in TYPERS_WORDS.items():
+        setattr(words, name, help_in_language(english))
 
 
 def _prepare_help(command: "Command") -> None:

@@ -7,7 +7,7 @@ import json
 import shlex
 import sys
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -17,7 +17,7 @@ from node.cli.answers import Fields, Outcome, Table, marks, print_fields, prints
 from node.cli.branch_commands import BranchArgument
 from node.cli.downloads import check_target, receive
 from node.cli.inputs import read_input, write_lines
-from node.cli.shared import say
+from node.cli.shared import EMPTY_ADVICE, say
 from node.runtime.errors import ServiceError
 from node.runtime.wording import counted
 from protocol.limits.users import DOCUMENT_WINDOW_MAX, REQUEST_SIZE_MAX
@@ -120,6 +120,12 @@ def _print_edited(shown: Any) -> None:  # noqa: ANN401  # an edit of a set, or a
     _print_set_edit(shown) if isinstance(shown, tuple) else print_fields(shown.items())
 
 
+def _check_given(what: str, values: Iterable[str]) -> None:
+    """Refuse an empty text, which an unset variable of the shell gives. Raises ServiceError `bad_request`."""
+    if not all(values):
+        raise ServiceError("bad_request", f"an empty {what} was given", EMPTY_ADVICE)
+
+
 @set_.command("add")
 @prints(_print_edited)
 def add(api: "Client", branch: BranchArgument, items: ItemsArgument, name: NameOption = "") -> Outcome:
@@ -132,6 +138,7 @@ def add(api: "Client", branch: BranchArgument, items: ItemsArgument, name: NameO
                 lambda part: api.edit_set(branch=branch, name=name, add=part), "item", SET_EDIT_COUNT_MAX
             )
         )
+    _check_given("item", items)
     answer = api.edit_set(branch=branch, name=name, add=items)
     return Outcome(answer, shown=(answer, "added", items))
 
@@ -212,6 +219,7 @@ def put(
         return write_lines(lambda lines: _put_all(api, branch, name, lines), "line", DICT_EDIT_COUNT_MAX)
     if value is None:
         raise ServiceError("bad_request", "a key needs a value", "ravel dict put BRANCH KEY VALUE")
+    _check_given("key", [key])
     return api.edit_dict(branch=branch, name=name, put={key: value})
 
 

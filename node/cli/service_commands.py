@@ -9,12 +9,10 @@ import typer
 
 from node.cli.answers import Outcome, prints
 from node.cli.printing import calendar_text, is_terminal, say_wrapped
-from node.cli.shared import client, say, settings
+from node.cli.shared import agrees, client, say, settings
 from node.observe.sentences import standing_sentence
 from node.runtime.errors import ServiceError
-from node.runtime.language import in_language
 from node.runtime.wording import date_text, size_text
-from ravel.characters import display_safe
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from node.home.service import Service
@@ -191,4 +189,4 @@ def _is_wanted(part: str, wanted: set[str], question: str) -> bool:
 
     if part in wanted:
         return True
-    return can_ask() and not wanted and typer.confirm(display_safe(in_language(question)), err=True)
+    return can_ask() and not wanted and agrees(question)

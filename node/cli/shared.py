@@ -22,6 +22,9 @@ if TYPE_CHECKING:  # the client is imported when a command needs it: `ravel --he
     from ravel.types.repos import RepoView
 
 _REPOS_NAMED_MAX: Final = 5
+EMPTY_ADVICE: Final = "in a shell, a variable that is not set gives an empty text"
+_YES: Final = frozenset({"y", "yes", "j", "ja"})
+_NO: Final = frozenset({"n", "no", "nein"})
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -139,9 +142,22 @@ def confirm(question: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise typer.BadParameter("this cannot be undone, and there is no terminal to ask at: say --yes")
-    if not typer.confirm(display_safe(in_language(question)), err=True):
+    if not agrees(question):
         say("Nothing was changed.")
         raise typer.Exit(2)
+
+
+def agrees(question: str, *, default: bool = False) -> bool:
+    """Ask at the terminal, in the reader's language. Letters of every language that has a table are understood."""
+    choice = in_language("[Y/n]" if default else "[y/N]")
+    while True:
+        shown = f"{display_safe(in_language(question))} {choice}"
+        typed = typer.prompt(shown, default="", show_default=False, err=True).strip().lower()
+        if not typed:
+            return default
+        if typed in _YES | _NO:
+            return typed in _YES
+        say("Type y or n.")
 
 
 def fail(error: ServiceError, *, as_json: bool) -> int:

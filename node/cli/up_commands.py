@@ -25,7 +25,7 @@ from node.cli.key_commands import (
 from node.cli.links import passing_note
 from node.cli.printing import say_wrapped
 from node.cli.service_commands import service_note, service_passphrase, start_service
-from node.cli.shared import say, settings
+from node.cli.shared import agrees, say, settings
 from node.runtime.errors import ServiceError
 from node.runtime.language import in_language
 
@@ -162,7 +162,7 @@ def up(
     }
     configured = open_home(folder).config.network.listen
     passing = passing_note(configured, found.listen) if configured.endswith(":0") else ""
-    if is_new and not is_back and is_terminal() and typer.confirm(in_language(_WORDS_QUESTION), default=True):
+    if is_new and not is_back and is_terminal() and agrees(_WORDS_QUESTION, default=True):
         print_words(words_of(open_keys(folder, lambda: secret or b"").user_seed))
     notes = "" if unit is None else service_note(unit)
     if is_back:

@@ -1,16 +1,19 @@
 """Next steps for a command line that names no command, lacks an argument or has one too many.
 
-Click says what is wrong with a line; people who type their first ones need what to type instead.
+Click says what is wrong with a line; people who type their first ones need what to type instead, in their language.
 """
 
+import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from typer.core import TyperArgument, TyperGroup
 
+from node.cli.command_table import say_typers_words
 from node.cli.hints import command
+from node.runtime.language import in_language
 
 if (
     TYPE_CHECKING
@@ -46,36 +49,75 @@ _NAMES: Final = MappingProxyType(
     }
 )
 """Argument that is missing -> command that shows what may stand there."""
+_MEANT: Final = MappingProxyType(
+    {
+        "all": ("list",),
+        "create": ("add", "put", "invite"),
+        "delete": ("rm", "remove", "revoke", "exclude", "forget"),
+        "get": ("show", "list"),
+        "kick": ("exclude",),
+        "ls": ("list",),
+        "new": ("create", "add", "invite"),
+        "remove": ("rm", "exclude", "revoke", "forget"),
+        "rm": ("remove", "revoke", "exclude", "forget"),
+        "show": ("list", "look"),
+    }
+)
+"""Words that people type in a group -> what a group may have in their place, the best first."""
+_PLAINER: Final = (
+    (re.compile(r"Input should be a valid integer\b.*"), "it must be a whole number"),
+    (re.compile(r"Input should be a valid number\b.*"), "it must be a number"),
+    (re.compile(r"Input should be greater than or equal to (\S+)"), r"it must be \1 or more"),
+    (re.compile(r"Input should be less than or equal to (\S+)"), r"it must be \1 or less"),
+    (re.compile("Value error, "), ""),
+)
+"""What pydantic says of a value -> what people read."""
+_QUOTES: Final = "A text of several words stands in quotes; what is set by an option has its name before it"
 _SHOWN_MAX: Final = 5
 """Commands that one hint names."""
 
 
 def add_hint(group: TyperGroup, error: Exception) -> None:
-    """Add to the message of a usage error what to type instead. Errors of other kinds stay as they are."""
-    said = str(getattr(error, "message", ""))
-    hint = ""
+    """Add to a usage error what to type instead, and say it in the reader's language. Other errors stay as they are."""
+    format_message: Callable[[], str] | None = getattr(error, "format_message", None)
+    name = type(error).__name__  # typer exports none of these classes
+    if format_message is None and name != "Abort":
+        return
+    say_typers_words()
+    if format_message is None or name == "NoArgsIsHelpError":  # whose message is the help
+        return
+    said, hints = format_message(), list[str]()
     if said.startswith("Got unexpected extra argument"):
-        said += "."
-        hint = "A text of several words stands in quotes; what is set by an option has its name before it"
+        hints = [_QUOTES]
     elif found := re.match(r"No such command '(.*?)'\.", said):
-        context = getattr(error, "ctx", None)
-        hint = _find_command(group, context, found[1])
-        said = found[0] if hint else said  # what is near in letters alone leads astray
-    elif type(error).__name__ == "MissingParameter":
-        hint = _explain_missing(error)
-    if hint:
-        error.message = f"{said} {hint}".strip()  # type: ignore[attr-defined]  # typer exports no class that has it
+        hints = list(_find_command(group, getattr(error, "ctx", None), found[1]))
+        said = found[0] if hints else said  # what is near in letters alone leads astray
+    elif name == "MissingParameter":
+        hints = list(_explain_missing(error))
+    for words, plain in _PLAINER:
+        said = words.sub(plain, said)
+    if hints:
+        said = f"{said.removesuffix('.')}."
+    whole = " ".join((in_language(said), ". ".join(map(in_language, hints)))).rstrip()
+    vars(error)["format_message"] = lambda: whole
 
 
-def _find_command(group: TyperGroup, context: "Context | None", typed: str) -> str:
-    """Name the commands that do what was typed; empty if none is known."""
+def _find_command(group: TyperGroup, context: "Context | None", typed: str) -> Iterator[str]:
+    """Name the commands that do what was typed; none if none is known."""
     at = getattr(context, "command", None)
-    if isinstance(at, TyperGroup) and at is not group:
-        return f"There are: {', '.join(at.commands)}"
-    if meant := _OF_OTHER_PROGRAMS.get(typed):
-        return f"Type: {command(meant)}"
-    paths = sorted(_paths_of(group, typed), key=lambda path: not path.startswith("repo "))[:_SHOWN_MAX]
-    return f"Type: {', '.join(map(command, paths))}" if paths else ""
+    if context is not None and isinstance(at, TyperGroup) and at is not group:
+        meant = [one for one in _MEANT.get(typed, ()) if one in at.commands]
+        if near := meant or difflib.get_close_matches(typed, at.commands, 1):
+            yield f"Type: {command(f'{context.info_name} {near[0]}')}"
+        yield f"There are: {', '.join(at.commands)}"
+    elif other := _OF_OTHER_PROGRAMS.get(typed):
+        yield f"Type: {command(other)}"
+    else:
+        paths = sorted(_paths_of(group, typed), key=lambda path: not path.startswith("repo "))[:_SHOWN_MAX]
+        if paths:
+            yield f"Type: {', '.join(map(command, paths))}"
+        elif not difflib.get_close_matches(typed, group.commands, 1):
+            yield f"See: {command('--help')}"
 
 
 def _paths_of(group: TyperGroup, typed: str) -> Iterator[str]:
@@ -85,16 +127,13 @@ def _paths_of(group: TyperGroup, typed: str) -> Iterator[str]:
             yield from (f"{name} {path}" for path in one.commands if path == typed)
 
 
-def _explain_missing(error: Any) -> str:  # noqa: ANN401  # of a class that typer does not export
+def _explain_missing(error: Any) -> Iterator[str]:  # noqa: ANN401  # of a class that typer does not export
     """Say how each argument before the missing one was understood, and where to look it up."""
     parameter, context = error.param, error.ctx
     if not isinstance(parameter, TyperArgument) or context is None:
-        return ""
-    given = [one for one in context.command.params if isinstance(one, TyperArgument)]
-    taken = [
-        f"{value!r} was taken for the {(one.metavar or str(one.name)).strip('{}[]').lower()}"
-        for one in given
-        if isinstance(value := context.params.get(one.name), str)
-    ]
-    shows = _NAMES.get(str(parameter.name))
-    return ". ".join([*taken, *([f"See: {command(shows)}"] if shows else [])])
+        return
+    for one in context.command.params:
+        if isinstance(one, TyperArgument) and isinstance(value := context.params.get(one.name), str):
+            yield f"{value!r} was taken for the {(one.metavar or str(one.name)).strip('{}[]').lower()}"
+    if shows := _NAMES.get(str(parameter.name)):
+        yield f"See: {command(shows)}"

@@ -20,7 +20,7 @@ from node.cli.answers import print_fields, print_table
 from node.cli.command_table import COMMANDS, GROUPS
 from node.cli.main import app
 from node.cli.progress import show_progress
-from node.cli.shared import confirm, fail, repo_in_use
+from node.cli.shared import agrees, confirm, fail, repo_in_use
 from node.cli.wording import first_line, progress_line
 from node.runtime.errors import ERROR_KINDS, ServiceError
 from node.runtime.wording import counted
@@ -184,11 +184,49 @@ def test_what_cannot_be_undone_is_refused_where_nobody_can_be_asked(
 
 def test_a_no_changes_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True, readline=lambda: "n\n"))
-    monkeypatch.setattr(typer, "confirm", lambda *_, **__: False)
+    monkeypatch.setattr(typer, "prompt", lambda *_, **__: "n")
     with pytest.raises(typer.Exit) as caught:
         confirm("Exclude ben?", yes=False)
     assert caught.value.exit_code == 2
     assert "Nothing was changed." in capsys.readouterr().err
+
+
+def test_a_question_understands_a_yes_in_german_and_asks_again_what_is_neither(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    typed, asked = ["vielleicht", "J"], list[str]()
+
+    def prompt(text: str, **_: object) -> str:
+        asked.append(text)
+        return typed.pop(0)
+
+    monkeypatch.setattr(typer, "prompt", prompt)
+    assert agrees("Write down 24 words that bring you back if this computer is lost?", default=True)
+    assert asked[0].endswith("verloren ist? [J/n]")
+    assert capsys.readouterr().err == "Tippe j oder n.\n"
+
+
+def test_a_wrong_line_is_told_in_the_readers_language(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    for arguments, told in (
+        (("invite",), "Den Befehl 'invite' gibt es nicht. Tippe: ravel repo invite"),
+        (("members",), "Den Befehl 'members' gibt es nicht. Meinst du 'member'?"),
+        (("repo", "craete"), "Tippe: ravel repo create. Es gibt: create"),
+        (("write", "hello"), "Das Argument 'text' fehlt. 'hello' wurde als branch verstanden"),
+        (("write", "main", "hello", "you"), "Zu viel: you. Ein Text aus mehreren Wörtern steht"),
+        (("status", "--nonsense"), "Die Option --nonsense gibt es nicht"),
+        (("log", "main", "--limit", "x"), "'--limit': es muss eine ganze Zahl sein"),
+        (("log", "main", "--limit", "0"), "'--limit': es muss mindestens 1 sein"),
+        (("repo", "invite", "--permission", "x"), "'--permission': 'x' ist keins von 'read', 'write'"),
+    ):
+        assert _run(monkeypatch, *arguments) == 2
+        said = " ".join(capsys.readouterr().err.replace("│", " ").split())
+        assert told in said, said
+        assert "Fehler" in said
+        assert "for help" not in said
 
 
 def test_help_groups_commands_by_what_they_are_for() -> None:
@@ -328,6 +366,28 @@ def test_a_text_without_quotes_is_told_how_it_is_written(
         assert "an option has its name before it" in said
 
 
+@pytest.mark.parametrize(
+    "arguments, what",
+    [
+        (("set", "add", "main", "pears", ""), "item"),
+        (("dict", "put", "main", "", "green"), "key"),
+        (("branch", "list", ""), "repo"),
+        (("repo", "sync", ""), "repo"),
+    ],
+    ids=lambda one: "" if isinstance(one, str) else " ".join(one),
+)
+def test_an_unset_variable_of_the_shell_is_no_item_no_key_and_no_repo_that_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    what: str,
+) -> None:
+    assert _run(monkeypatch, *arguments) == ERROR_KINDS["bad_request"].exit_code
+    said = capsys.readouterr().err
+    assert f"error: an empty {what} was given" in said
+    assert "a variable that is not set" in said
+
+
 def test_what_is_no_command_or_lacks_something_is_told_what_to_type(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -337,7 +397,12 @@ def test_what_is_no_command_or_lacks_something_is_told_what_to_type(
         (("send", "hello"), "Type: ravel write"),
         (("help",), "Type: ravel --help"),
         (("members",), "Did you mean 'member'"),
-        (("repo", "delete"), "There are: create, invite"),
+        (("repo", "delete"), "Type: ravel repo forget. There are: create, invite"),
+        (("repo", "craete"), "Type: ravel repo create. There are: create"),
+        (("peer", "ls"), "Type: ravel peer list"),
+        (("xyzzy",), "No such command 'xyzzy'. See: ravel --help"),
+        (("log", "main", "--limit", "0"), "Invalid value for '--limit': it must be 1 or more"),
+        (("repo", "xyzzy"), "No such command 'xyzzy'. There are: create"),
         (("log",), "Missing argument 'branch'. See: ravel branch list"),
         (("write", "hello"), "Missing argument 'text'. 'hello' was taken for the branch"),
         (("member", "exclude", "ben"), "'ben' was taken for the repo. See: ravel member list"),

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+import typer
 
 from node.runtime.language import Speaker, in_language, load_table
 
@@ -79,7 +80,7 @@ def test_every_sentence_of_the_tables_is_one_that_the_code_says() -> None:
     """Sentences are composed of parts, so that pairs of words are looked for: most of each are in the code."""
     code = {
         pair
-        for folder in (NODE, NODE.parent / "clients/python/ravel")
+        for folder in (NODE, NODE.parent / "clients/python/ravel", Path(typer.__file__).parent)
         for path in folder.rglob("*.py")
         for text in _TEXT.findall(path.read_text(encoding="utf-8"))
         for pair in _pairs(text)
