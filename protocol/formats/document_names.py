@@ -31,6 +31,8 @@ def find_name_fault(name: str) -> str:
         return f"has at most {DOCUMENT_NAME_SIZE_MAX} bytes"
     if not is_document_name(name):
         return "has no controls, and no segment between `/` that is empty, `.` or `..`"
+    if any(not part.strip(_JOINERS) or part != part.strip() for part in name.split("/")):
+        return "has no segment that begins or ends with a space, or that nobody sees"
     for character in name:
         if unicodedata.category(character) in _UNSEEN and character not in _JOINERS:
             return f"does not hold the character U+{ord(character):04X}"

@@ -57,7 +57,9 @@ def test_a_carried_commit_says_the_name_and_no_kind_and_other_bodies_have_no_nam
         assert _said(encode(other)) == (None, "")
 
 
-@pytest.mark.parametrize("name", ["a\u0301", "a\u202eb", "\u2028", "\ue000", "\ufeffa", "a\u00ad"])
+@pytest.mark.parametrize(
+    "name", ["a\u0301", "a\u202eb", "\u2028", "\ue000", "\ufeffa", "a\u00ad", " a", "a/b ", "\u200d"]
+)
 def test_a_node_writes_no_name_that_looks_like_another_by_what_is_not_seen(name: str) -> None:
     assert is_document_name(name), "a header can have it: no verdict rests on tables of Unicode"
     assert find_name_fault(name)
