@@ -12,7 +12,7 @@ export class JsonDocument {
   #schema;
   #findFaults;
 
-  constructor(ravel, branch, name, { schema, findFaults = () => [] } = {}) {
+  constructor(ravel, branch, name, { schema, findFaults } = {}) {
     this.#ravel = ravel;
     this.#at = { branch, name };
     this.#schema = schema;
@@ -42,6 +42,11 @@ export class JsonDocument {
 
   /** Faults of a value that was read, without `$id` of items. Others may have written it: nothing is hidden. */
   faults(value) {
+    if (this.#schema === undefined) return [];
+    if (!this.#findFaults) {
+      const advice = "give `findFaults` beside the schema";
+      throw new RavelError("bad_request", "a schema is checked by the app's validator", { advice });
+    }
     return this.#findFaults(withoutIds(value), this.#schema);
   }
 

@@ -89,7 +89,7 @@ export class JsonDocument {
   statedSchemas(): Promise<object[]>;
 }
 
-/** A JSON Schema, and what finds where a value does not keep to it: a validator that the app brings. */
+/** A JSON Schema, and what finds where a value does not keep to it: a validator that the app brings. Writes need both. */
 export interface JsonChecks {
   schema?: object;
   findFaults?: (value: unknown, schema: object) => string[];

@@ -149,6 +149,8 @@ test("a write that would not keep to the schema is refused, and apps see the sch
   await ravel.document("forms:main", "form").remove("title");
   assert.deepEqual(form.faults((await form.read()).value), ["no title"]);
   await form.stateSchema();
+  const unchecked = ravel.document("forms:main", "form", { schema });
+  await assert.rejects(unchecked.put("title", "x"), { code: "bad_request" });
   assert.deepEqual(await ravel.document("forms:main", "form").statedSchemas(), [schema]);
   await ravel.document("forms:main", "schema/form").put("schema", "no JSON");
   assert.deepEqual(await form.statedSchemas(), []);
