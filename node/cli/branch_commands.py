@@ -140,7 +140,7 @@ def rename(api: "Client", branch: BranchArgument, name: str) -> "RootCommit":
 def main(api: "Client", branch: BranchArgument) -> "RootCommit":
     """Point main at a branch, for all members: from then on the name `main` means this one.
 
-    The earlier one keeps its name in lists and all that it has; name it by its id, or rename it.
+    The earlier one keeps its name in lists and what it has, its comments and links too; name it by its id, or rename it.
     """
     return api.point_main(branch)
 
