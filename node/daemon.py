@@ -158,7 +158,12 @@ async def _serve(home: Home, keys: Keys, replica: Replica, reader: Reader) -> _E
     hub = Hub(replica, threads(), now_ms, reader)
     if home.config.relay.enabled:
         hub.relay = RelayService(
-            replica.database, _relay_quotas(home.config.relay), hub.run_blocking, now_ms, reader.check
+            replica.database,
+            _relay_quotas(home.config.relay),
+            hub.run_blocking,
+            now_ms,
+            reader.check,
+            giving_way=hub.giving_way,
         )
     author = Author(replica, keys.user_seed, now_ms)
     joiner = Joiner(hub, author)

@@ -19,6 +19,7 @@ from node.ingest.batch_order import Previous
 from node.relay.refusals import COMMITS, TOPIC, Refusals
 from node.runtime.blocking import RunBlocking
 from node.runtime.scheduling import NOBODY, FairLock, Ledger, WorkBill
+from node.runtime.user_requests import GivingWay
 from protocol.codec import DecodeError
 from protocol.crypto.keys import AccountToken
 from protocol.crypto.signing import CheckClaims, Claim
@@ -131,15 +132,16 @@ class RelayService:
         clock_ms: Callable[[], int],
         check: CheckClaims,
         cpu_clock: Callable[[], float] = time.thread_time,
+        giving_way: GivingWay | None = None,
     ) -> None:
-        """Read what is kept. Raises StorageError."""
+        """Read what is kept. Peers that are `giving_way` let requests of the operator go first. Raises StorageError."""
         self._database = database
         self.quotas = quotas
         self._run_blocking = run_blocking
         self._clock_ms = clock_ms
         self._check = check
         self._cpu_clock = cpu_clock
-        self._storing = FairLock()
+        self._storing = FairLock(1, giving_way)
         self._pulled: dict[tuple[int, ObjectId], _Pulled] = {}  # files that are being brought
         self._losses: Counter[int] = Counter()  # by files' numbers: damaged blocks that were taken out
         self._own = Ledger(lambda: 0.0).of_peer(NOBODY)  # what the operator asks for

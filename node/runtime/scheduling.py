@@ -13,6 +13,7 @@ uses are made of it:
 No clock inside: the ledger asks the one that it is given.
 """
 
+import math
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -20,6 +21,7 @@ from typing import Final
 
 import trio
 
+from node.runtime.user_requests import GivingWay
 from protocol.ids import PeerId
 from protocol.limits.peers import (
     ACCOUNTS_MAX,
@@ -49,10 +51,19 @@ _TELLING_COUNT_MIN: Final = 16
 class WorkAccount:
     """Account of the work that a peer, or the strangers of a network together, have caused."""
 
-    def __init__(self, clock: Callable[[], float], slowed_after: float = FRUITLESS_SLOWED_SECONDS) -> None:
-        """`slowed_after`: seconds of fruitless work from which on the account is read from more slowly."""
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        slowed_after: float = FRUITLESS_SLOWED_SECONDS,
+        gives_way_after: float = GIVING_WAY_FRUITLESS_SECONDS,
+    ) -> None:
+        """`slowed_after`: seconds of fruitless work from which on the account is read from more slowly.
+
+        `gives_way_after`: the same, from which on it gives way to requests of this user.
+        """
         self._clock = clock
         self._slowed_after = slowed_after
+        self._gives_way_after = gives_way_after
         self._fruitless = 0.0
         self._asked_at = clock()
         self._unpaused = 0.0  # charged, and not yet paused for
@@ -96,8 +107,8 @@ class WorkAccount:
 
     @property
     def gives_way(self) -> bool:
-        """Return True if requests of this user go before what is read of it."""
-        return self.fruitless > GIVING_WAY_FRUITLESS_SECONDS
+        """Return True if requests of this user go before it: of work that is not over it is not known what comes of it."""
+        return self.fruitless > self._gives_way_after
 
     def pop_pause(self) -> float:
         """Seconds to wait before more is read from it, so that its fruitless work takes a share of the processor only.
@@ -182,7 +193,8 @@ class Ledger:
     def _find(self, name: PeerId | str, slowed_after: float = FRUITLESS_SLOWED_SECONDS) -> WorkAccount:
         account = self._accounts.get(name)
         if account is None:
-            account = self._accounts[name] = WorkAccount(self._clock, slowed_after)
+            gives_way_after = math.inf if name == NOBODY else GIVING_WAY_FRUITLESS_SECONDS
+            account = self._accounts[name] = WorkAccount(self._clock, slowed_after, gives_way_after)
             if len(self._accounts) > ACCOUNTS_MAX:
                 self._forget_one(name)
         self._accounts.move_to_end(name)
@@ -201,9 +213,10 @@ class FairLock:
     work goes before long work that waits, some times in a row at most.
     """
 
-    def __init__(self, places: int = 1) -> None:
-        """`places`: how many hold it at a time."""
+    def __init__(self, places: int = 1, giving_way: GivingWay | None = None) -> None:
+        """`places`: how many hold it at a time. In `giving_way` accounts let requests of this user go before each slice."""
         self._free = places
+        self._giving_way = giving_way
         self._waiting: OrderedDict[int, _Queue] = (
             OrderedDict()
         )  # by account's identity, in the order of turns
@@ -212,6 +225,8 @@ class FairLock:
     async def held(self, bill: WorkBill, count: int = 1) -> AsyncIterator[None]:
         """Hold the lock for work on this many publications."""
         account, before = bill.account, bill.total
+        if self._giving_way is not None and account.gives_way:
+            await self._giving_way.wait()
         await self._acquire(account, is_short=count <= SHORT_COUNT_MAX)
         try:
             yield

@@ -2,37 +2,49 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 import trio
 
+FIRST_SECONDS: Final = 1.0
+"""Seconds for which others give way to a request: one that takes longer mostly waits for a peer itself."""
+
 
 class UserRequests:
-    """Count of requests at work."""
+    """Requests at work, each for FIRST_SECONDS at most."""
 
     def __init__(self) -> None:
-        self._count = 0
+        self._until: dict[
+            object, float
+        ] = {}  # by request: when others give way to it no more, the first first
         self._none_left = trio.Event()
 
     @property
     def are_at_work(self) -> bool:
         """Return True if there is any."""
-        return self._count > 0
+        while self._until:
+            first = next(iter(self._until))
+            if self._until[first] > trio.current_time():
+                return True
+            del self._until[first]
+        return False
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
         """Count one request while the block lasts."""
-        self._count += 1
+        request = object()
+        self._until[request] = trio.current_time() + FIRST_SECONDS
         try:
             yield
         finally:
-            self._count -= 1
-            if not self._count:
+            self._until.pop(request, None)
+            if not self._until:
                 self._none_left.set()
                 self._none_left = trio.Event()
 
     async def wait(self, seconds: float) -> None:
         """Return once no request is at work, after so many seconds at the latest."""
-        if self._count:
+        if self.are_at_work:
             with trio.move_on_after(seconds):
                 await self._none_left.wait()
 

@@ -341,7 +341,7 @@ class Connection(Conversation):
                 for topics in chunks(message.topics, _TOPICS_AT_ONCE):
                     if not self.is_ending():
                         self._take(Announce(tuple(topics)))
-                        await trio.lowlevel.checkpoint()
+                        await self._let_others()
             else:
                 self._take(message)
             if isinstance(message, Summary) and (progress := self.session.find_topic(message)) is not None:
@@ -401,6 +401,12 @@ class Connection(Conversation):
             self.part("closed")
         return frame
 
+    async def _let_others(self) -> None:
+        """Give all others their turn, and requests of this user more than that where the peer owes for its work."""
+        if self.account.gives_way:
+            await self._hub.giving_way.wait()
+        await trio.lowlevel.checkpoint()
+
     def _note_if_known(self) -> None:
         """Give a peer that has joined a topic an account of its own: it knows the topic's secret name."""
         topics = self._hub.replica.by_topic
@@ -447,7 +453,7 @@ class Connection(Conversation):
     async def _announce_rest(self) -> None:
         """Announce the rest, at the cost of strangers: to tell one of them of thousands takes a tenth of a second."""
         while self._followed.is_due and not self.is_ending():
-            await trio.lowlevel.checkpoint()
+            await self._let_others()
             began = self._hub.cpu_clock()
             self._announce_some()
             if self.is_stranger:

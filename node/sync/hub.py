@@ -149,8 +149,9 @@ class Hub:
             lambda: self.account,
             self._note_waiting,
             self.announce,
+            self.giving_way,
         )
-        self._looking = FairLock(COMPARED_AT_ONCE_MAX)
+        self._looking = FairLock(COMPARED_AT_ONCE_MAX, self.giving_way)
         self.byte_budget = ByteBudget()
         self._writing = trio.StrictFIFOLock()
         self._groups: GroupLane[Any, Any] = GroupLane(

@@ -23,6 +23,7 @@ from node.ingest.replica import Replica
 from node.runtime.blocking import RunBlocking
 from node.runtime.metrics import Histogram
 from node.runtime.scheduling import FairLock, WorkAccount, WorkBill
+from node.runtime.user_requests import GivingWay
 from node.sync.conversation import Conversation
 from protocol.ids import CommitId, TopicKey
 from protocol.limits.peers import PENDING_SENDERS_MAX, RELEASED_COUNT_MAX, SIGNATURE_SECONDS, SLICE_SECONDS
@@ -58,6 +59,7 @@ class Intake:
         account: Callable[[], WorkAccount],
         note_waiting: Callable[[Collection[CommitId], Conversation | None], None],
         announce: Announce,
+        giving_way: GivingWay,
     ) -> None:
         """`account` finds the one that pays where no bill is given; `cpu_clock` counts seconds of a thread's processor."""
         self._replica = replica
@@ -68,8 +70,8 @@ class Intake:
         self._account = account
         self._note_waiting = note_waiting
         self._announce = announce
-        self._reading = FairLock(_count_readings(reader))
-        self._storing = FairLock()
+        self._reading = FairLock(_count_readings(reader), giving_way)
+        self._storing = FairLock(1, giving_way)
         self._turn = threading.Lock()
         self.seconds = Histogram()
 

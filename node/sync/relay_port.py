@@ -192,6 +192,8 @@ class RelayPort:
             self._conversation.perform(say_together(outputs))
             self._entrusted.difference_update(others)
             self._conversation.charge(self._hub.cpu_clock() - began)
+            if self._conversation.account.gives_way:
+                await self._hub.giving_way.wait()
             await trio.lowlevel.checkpoint()
 
     async def drop_damaged(self, load: Load, damage: DamagedKeptBlock) -> BlocksLoaded:

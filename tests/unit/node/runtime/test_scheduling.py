@@ -9,7 +9,16 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from node.runtime import scheduling
-from node.runtime.scheduling import SHORT_COUNT_MAX, FairLock, Ledger, SlicePace, WorkAccount, WorkBill
+from node.runtime.scheduling import (
+    NOBODY,
+    SHORT_COUNT_MAX,
+    FairLock,
+    Ledger,
+    SlicePace,
+    WorkAccount,
+    WorkBill,
+)
+from node.runtime.user_requests import GivingWay, UserRequests
 from node.sync.connection import Ended
 from protocol.ids import PeerId
 from protocol.limits.peers import (
@@ -19,6 +28,7 @@ from protocol.limits.peers import (
     FRUITLESS_SECONDS_MAX,
     FRUITLESS_SLOWED_SECONDS,
     FRUITLESS_SLOWED_SHARE,
+    GIVING_WAY_FRUITLESS_SECONDS,
     PAUSED_WORK_SECONDS_MIN,
     SLICE_SECONDS,
     SLOWED_PAUSE_SECONDS_MAX,
@@ -203,6 +213,35 @@ async def test_an_account_that_has_worked_alone_does_not_wait_for_ever_after() -
             nursery.start_soon(work, "new", new)
         await wait_all_tasks_blocked()
     assert order.index("old") < 6
+
+
+async def test_slices_of_an_account_that_owes_go_after_requests_of_the_user_one_at_a_time(
+    autojump_clock: MockClock,
+) -> None:
+    requests, slices = UserRequests(), list[str]()
+    lock = FairLock(8, GivingWay(requests, 0.02))
+    ledger = Ledger(trio.current_time)
+    owes, useful, own = (ledger.of_peer(PeerId(name * 32)) for name in (b"o", b"u", NOBODY))
+    owes.charge(GIVING_WAY_FRUITLESS_SECONDS + 0.1)
+    useful.charge(GIVING_WAY_FRUITLESS_SECONDS)
+    own.charge(1.0)
+
+    async def work(name: str, account: WorkAccount) -> None:
+        async with lock.held(WorkBill(account)):
+            slices.append(name)
+
+    async with trio.open_nursery() as nursery:
+        with requests.at_work():
+            for _ in range(5):
+                nursery.start_soon(work, "owes", owes)
+            nursery.start_soon(work, "useful", useful)
+            nursery.start_soon(work, "own", own)
+            await trio.sleep(0.01)
+            assert sorted(slices) == ["own", "useful"]
+            await trio.sleep(0.04)
+            assert slices.count("owes") == 2
+        await wait_all_tasks_blocked()
+        assert slices.count("owes") == 5
 
 
 async def test_short_work_of_an_account_goes_first_and_long_work_is_not_kept_waiting_for_ever() -> None:
