@@ -13,6 +13,7 @@ import msgspec
 
 from ravel.errors import RavelError
 from ravel.operations import encode
+from ravel.schema_budget import Budget, check_dialects
 
 if TYPE_CHECKING:
     from ravel.calls.all_calls import AsyncAllCalls
@@ -77,7 +78,8 @@ class SchemaFault(RavelError):
 def find_faults(value: object, schema: Mapping[str, object]) -> list[str]:
     """Return where a value does not keep to a JSON Schema, at most 16 texts. `$id` of items is not looked at.
 
-    A schema that names another is refused: its author would choose which file or address this machine reads.
+    A schema that names another is refused: its author would choose which file or address this machine reads. So is one by
+    which the check takes too many steps, or whose patterns look around or back, or repeat what has choices.
 
     Raises RavelError `bad_input` for such a schema and for one by which nothing can be checked. Raises ImportError without
     the extra `schema`.
@@ -90,10 +92,16 @@ def find_faults(value: object, schema: Mapping[str, object]) -> list[str]:
             "schemas are checked with jsonschema, which the extra `schema` of the client has"
         ) from None
     try:
-        check: Any = validators.validator_for(schema, default=validators.Draft202012Validator)(
-            schema, registry=Registry()
+        check_dialects(schema)
+        bare = _without_ids(value)
+        kind: Any = validators.validator_for(schema, default=validators.Draft202012Validator)
+        budget = Budget(bare)
+        counted: Any = validators.extend(
+            kind, {name: budget.counted(name, check) for name, check in kind.VALIDATORS.items()}
         )
-        errors = islice(check.iter_errors(_without_ids(value)), _FAULTS_SHOWN_MAX)
+        # Without its dialect, by which the library would choose the kind again for each part.
+        check = counted({key: one for key, one in schema.items() if key != "$schema"}, registry=Registry())
+        errors = islice(check.iter_errors(bare), _FAULTS_SHOWN_MAX)
         return [f"{error.json_path}: {error.message[:200]}" for error in errors]
     except (
         Exception
