@@ -129,14 +129,14 @@ class Repos:
         now_ms, proofs = self._hub.clock_ms(), self._hub.proofs
         # First, for more may be awaited then: until that is looked at, peers take this node to have less than it keeps.
         self._hub.lacking_bodies |= {one.topic for one in self._hub.replica.tables.topics_in(target.num)}
-        proofs.rules.ring()
+        proofs.rule_changed(target.num)
         keep = partial(keep_contents, keeps_files=files == ALL_FILES)
         await self._hub.write(keep, self._hub.replica, target, kept, last_days or 0, now_ms)
         self._hub.topics_changed()
         # Older bodies may be awaited now than peers were asked for.
         self._hub.opened |= {one.topic for one in self._hub.replica.tables.topics_in(target.num)}
         self._hub.absences.ring()
-        proofs.rules.ring()
+        proofs.rule_changed(target.num)
         return await self.show_keeping(repo_text)
 
     def _keeping(self, repo: Repo, last_days: int | None, keepers: Mapping[PeerId, UserId]) -> RepoKeeping:

@@ -34,7 +34,9 @@ class FileFetcher:
         self._files = files
         self._upto: dict[int, int] = {}  # by branch: number of the last file that was tried
         self._absent: dict[int, deque[ObjectId]] = {}
-        self._rules = 0
+        self._rules: dict[
+            int, int
+        ] = {}  # by branch: how often its repo's rule had changed when it was gone through
 
     async def run(self) -> None:
         """Look until cancelled: now and then, and after each change of what is kept."""
@@ -44,10 +46,7 @@ class FileFetcher:
         """Fetch what is new, and try some of the rest again, while anybody is there. Raises StorageError."""
         if not self._hub.sources:
             return
-        replica, rules = self._hub.replica, self._hub.proofs.rules.count
-        if rules != self._rules:  # files that were passed over may be kept now
-            self._upto.clear()
-            self._rules = rules
+        replica, changed = self._hub.replica, self._hub.proofs.changed
         wanted = {
             branch.num: branch
             for repo in list(replica.repos.values())
@@ -55,10 +54,14 @@ class FileFetcher:
             for branch in replica.branches_in(repo.num)
             if branch.is_kept and not branch.facts.is_root_branch
         }
-        for table in (self._upto, self._absent):
+        for table in (self._upto, self._absent, self._rules):
             for num in table.keys() - wanted.keys():
                 del table[num]
         for branch in wanted.values():
+            # Files that were passed over may be kept now. Of other repos all would be opened again for nothing.
+            if self._rules.get(branch.num, 0) != changed[branch.repo_num]:
+                self._upto.pop(branch.num, None)
+                self._rules[branch.num] = changed[branch.repo_num]
             absent = self._absent.setdefault(branch.num, deque(maxlen=ABSENT_MAX))
             if not self._upto.get(branch.num):
                 absent.clear()  # all are tried

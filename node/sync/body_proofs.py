@@ -7,7 +7,7 @@ rule by which it keeps less, and has told all peers so; a proof is of no use onc
 A file is shown block by block, each by the answer to a question for it that was asked then.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
@@ -43,12 +43,19 @@ class BodyProofs:
     def __init__(self) -> None:
         self.rules = CountedEvent()
         """Count of changes of the rule of what is kept, rung before each is stored and after it."""
+        self.changed: Counter[int] = Counter()
+        """The same by repo (its number), without changes of what is `leaving`."""
         self.leaving: set[int] = set()
         """Numbers of repos of which this node keeps no contents any more, for they are about to be deleted."""
         self._turn = trio.Lock()
         self.file: ObjectId | None = None
         """The file that is being shown, or was shown last. `lose_file` takes it away where more of it comes here."""
         self._question: Question | None = None
+
+    def rule_changed(self, repo_num: int) -> None:
+        """Count a change of what is kept of a repo. To be called before it is stored and after it."""
+        self.changed[repo_num] += 1
+        self.rules.ring()
 
     async def ask(self, source: Conversation, topic: TopicKey, ids: Sequence[CommitId]) -> set[CommitId]:
         """Ask a connected peer for these commits whole; return those that came.

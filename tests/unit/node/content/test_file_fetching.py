@@ -1,7 +1,7 @@
 """Contents of files come before they are opened, where a repo keeps all of them."""
 
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -9,10 +9,11 @@ from trio.testing import MockClock
 
 from node.content import file_fetching, files
 from node.content.file_fetching import FileFetcher
+from node.content.files import FileService
 from node.sync.fetching import fetch_blocks
 from node.sync.hub import Hub
 from node.sync.kept_parts import keep_contents
-from protocol.ids import BlockId
+from protocol.ids import BlockId, ObjectId
 from protocol.limits.formats import LEAF_SIZE
 from storage.repos.deletion import forget_repo
 from storage.repos.repos import DAY_MS, Branch
@@ -41,7 +42,7 @@ def _fetcher(node: Node) -> FileFetcher:
 
 def _keep(node: Node, days: int = 0, *, keeps_files: bool = True) -> None:
     keep_contents(node.replica, node.repo(), None, days, node.now(), keeps_files=keeps_files)
-    node.hub.proofs.rules.ring()
+    node.hub.proofs.rule_changed(node.repo().num)
 
 
 async def test_files_come_where_the_repo_keeps_them_and_only_there(
@@ -95,6 +96,35 @@ async def test_what_is_not_kept_does_not_come_until_it_is(
         assert await places(carol) == ["here", "here"]
         carol.set_clock(NOW_MS + 400 * DAY_MS)
         assert carol.repo().keeps_files
+
+
+async def test_after_a_change_of_another_repos_rule_no_file_is_opened_again(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    alice, carol, _ = nodes
+    _keep(carol)
+    fetcher, opened = _fetcher(carol), 0
+    fetch = FileService.fetch
+
+    async def count(
+        self: FileService, branch: Branch, object_id: ObjectId, has_room: Callable[[], bool]
+    ) -> bool:
+        nonlocal opened
+        opened += 1
+        return await fetch(self, branch, object_id, has_room)
+
+    monkeypatch.setattr(FileService, "fetch", count)
+    repo_num = carol.repo().num
+    async with online((carol, alice)):
+        for changed, expected in ((repo_num, 2), (repo_num + 1, 0), (repo_num, 2)):
+            opened = 0
+            carol.hub.proofs.rule_changed(changed)
+            await fetcher.look()
+            assert opened == expected
+        opened = 0
+        carol.hub.proofs.rules.ring()  # a repo is about to be deleted, or is not
+        await fetcher.look()
+        assert opened == 0
 
 
 async def test_a_disk_that_is_low_is_left_to_what_people_open(
