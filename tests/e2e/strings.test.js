@@ -51,6 +51,15 @@ test("every language has the same texts, of the same form and with the same valu
   assert.deepEqual(formOf(german), formOf(text));
 });
 
+test("no file of a language takes the place of what another one of it says", async () => {
+  for (const [language, of] of [["en", text], ["de", german]]) {
+    for (const part of ["joining", "node", "people", "posts"]) {
+      const said = Object.values(await import(`./strings/${language}_${part}.js`)).find((one) => typeof one === "object");
+      for (const [name, value] of Object.entries(said)) assert.equal(of[name], value, `${language}_${part} ${name}`);
+    }
+  }
+});
+
 test("a standing has words in every language for each code", () => {
   const when = (seconds) => `time ${seconds}`;
   const peer = { peer: "a".repeat(52), name: "Bob", relay: false };

@@ -42,7 +42,6 @@ export const ofNode = {
     "relay.enabled": ["Versiegelte Kopien für andere aufheben", "Dieser Computer dient als Relay: Er hebt auf, was er nicht lesen kann, und braucht Platz dafür."],
     "search.enabled": ["In allem Geschriebenen suchen", "Ravel führt auf diesem Computer ein Verzeichnis der Wörter."],
   },
-  filter: "Suchen",
   waitForRestart: "Einige Änderungen warten auf einen Neustart.",
   restartNow: "Jetzt neu starten",
   needsRestart: "Einige Änderungen warten auf einen Neustart. In einem Terminal auf diesem Computer:",
@@ -132,7 +131,7 @@ export const ofNode = {
   recovered: "Du bist wieder du. Bitte in jedem deiner Repos ein Mitglied um einen Link.",
   restoreDevice: "Öffne dort die Seite seiner Geräte und füge diesen Computer hinzu. Nichts geht verloren, und beide laufen weiter. Seinen Link setzt du hier ein, unter:",
   copyCommand: (command) => `${command} kopieren`,
-  keys: "Schlüssel",
+  ownKeys: "Schlüssel",
   protections: {
     none: "Die Schlüssel liegen offen. Wer den Ordner von Ravel kopiert, ist du.",
     passphrase: "Die Schlüssel sind mit einer Passphrase versiegelt.",

@@ -42,7 +42,6 @@ export const ofNode = {
     "relay.enabled": ["Keep sealed copies for others", "This computer serves as a relay: it keeps what it cannot read, and needs room for it."],
     "search.enabled": ["Search in all that was written", "Ravel keeps an index of words on this computer."],
   },
-  filter: "Find",
   waitForRestart: "Some changes wait for a restart.",
   restartNow: "Restart now",
   needsRestart: "Some changes wait for a restart. In a terminal on the computer with Ravel:",
@@ -132,7 +131,7 @@ export const ofNode = {
   recovered: "You are yourself again. Ask a member of each of your repos for a link.",
   restoreDevice: "On it, open the page of its devices and add this computer. Nothing is lost, and both go on. Here, paste its link under:",
   copyCommand: (command) => `Copy ${command}`,
-  keys: "Keys",
+  ownKeys: "Keys",
   protections: {
     none: "The keys lie in the clear. Anyone who copies the folder of Ravel is you.",
     passphrase: "The keys are sealed with a passphrase.",

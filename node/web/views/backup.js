@@ -24,7 +24,7 @@ export function Backup({ argument }) {
         await loaded.again();
       }}><label>${text.backupFolder} <input key=${backup.suggested} name="folder" required maxlength="1024" autocomplete="off" spellcheck="false" defaultValue=${backup.suggested} /></label><//>`}`}<//>
     ${!isBack && restore}
-    <h3>${text.keys}</h3>
+    <h3>${text.ownKeys}</h3>
     <${Keys} />`;
 }
 
