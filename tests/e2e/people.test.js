@@ -45,6 +45,8 @@ test("all computers of a person have one face", () => {
   const colors = [LAPTOP, PHONE, BEN].map((id) => Face({ id, name: "Ann" }).props.class);
   assert.equal(colors[0], colors[1]);
   assert.notEqual(colors[0], colors[2]);
+  members.value = members.value.map((one) => (one.person === LAPTOP ? { ...one, color: 12 } : one));
+  assert.match(Face({ id: PHONE, name: "Ann" }).props.class, /p9/, "as it was stated");
   const reply = (commit, author) => ({ item: { commit, author, person: personOf(author), author_name: "", time: 0, reply_to: { commit: "p", thread: "p" } } });
   const { people } = threadsOf([reply("r3", LAPTOP), reply("r2", PHONE), reply("r1", BEN)]).get("p");
   assert.deepEqual(people.map(({ id }) => id), [LAPTOP, BEN]);

@@ -1,6 +1,6 @@
 // What stands beside names: icons, faces of people, and tiles of repos. Names say the same, so that these are for the eye.
 
-import { personOf } from "../state/node.js";
+import { memberOf, personOf } from "../state/node.js";
 import { html } from "./html.js";
 
 const COLORS = 12; // of style/base.css
@@ -10,8 +10,8 @@ export function Icon({ name, size = "" }) {
   return html`<svg class=${`i ${size}`} aria-hidden="true"><use href=${`#i-${name}`} /></svg>`;
 }
 
-/** A person: initials on the color that the person stated, else on one that follows from the person's id. */
-export function Face({ id, name, color = null, size = "", isOn = false }) {
+/** A person: initials on the color that the person stated in the chosen repo, else on one that follows from the person's id. */
+export function Face({ id, name, color = memberOf(id)?.color ?? null, size = "", isOn = false }) {
   const letters = [...initials(name || id)].slice(0, size === "xs" ? 1 : 2).join("");
   return html`<span class=${`av ${size} ${colorOf(personOf(id), color)}${isOn ? " on" : ""}`} aria-hidden="true">${letters}</span>`;
 }

@@ -78,11 +78,16 @@ export const persons = computed(() => {
   for (const one of members.value ?? []) found.set(one.person, [...(found.get(one.person) ?? []), one]);
   return [...found.values()];
 });
-const personsByUser = computed(() => new Map((members.value ?? []).map((one) => [one.user, one.person])));
+const membersByUser = computed(() => new Map((members.value ?? []).map((one) => [one.user, one])));
+
+/** A user as a member of the chosen repo; undefined where they are none, or that is not known. */
+export function memberOf(user) {
+  return membersByUser.value.get(user);
+}
 
 /** The key by which a user's person is known in the chosen repo: all computers of a person have the same. */
 export function personOf(user) {
-  return personsByUser.value.get(user) ?? user;
+  return memberOf(user)?.person ?? user;
 }
 
 /** Whether a user is this node's person, with this computer or another one. */
@@ -235,9 +240,9 @@ effect(() => {
       if (!["not_permitted", "damaged"].includes(error.code)) throw error;
     }
     if (chosenRepo.value !== repo) return;
-    members.value = found;
     const key = repo + JSON.stringify(found);
-    if (key === membersRead) return; // each look at the changes costs as much as there is of the membership
+    if (key === membersRead) return; // each look at the changes costs as much as there is of the membership, and faces are drawn anew
+    members.value = found;
     const read = found ? (await api.listMemberChanges({ repo, limit: MEMBER_CHANGES })).changes : [];
     if (chosenRepo.value === repo) [memberChanges.value, membersRead] = [read, key];
   });

@@ -6,7 +6,7 @@ import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
 import { text } from "../strings/text.js";
 
-export function Arriving({ items, earlier, waiting, vouched, names, colors }) {
+export function Arriving({ items, earlier, waiting, vouched, names }) {
   const said = items.filter((item) => item.text);
   return html`<section id="arriving" aria-label=${text.arriving}>
     <p class="day">${text.onTheirWay(earlier)}${vouched && html`<br />${text.vouched(vouched.name, when(vouched.at))}`}</p>
@@ -16,7 +16,7 @@ export function Arriving({ items, earlier, waiting, vouched, names, colors }) {
       const isFirst = !index || dayOf(said[index - 1].time) !== day;
       return html`<li key=${item.commit}>${isFirst && html`<div class="day"><h2>${dayName(day)}</h2></div>`}
         <article class="post" data-commit=${item.commit} aria-label=${text.writtenBy(who)}>
-          <${Face} id=${item.author} name=${nameIn(item, names)} color=${colors.get(item.author) ?? null} />
+          <${Face} id=${item.author} name=${nameIn(item, names)} />
           <div><p class="by"><b class="who"><bdi>${who}</bdi></b> <time class="when" datetime=${whenExactly(item.time)}>${clock(item.time)}</time></p>
           <div class="said" dir="auto"><${Markdown} source=${item.text} tab=${-1} mentions=${item.mentions} /></div></div>
         </article></li>`;

@@ -7,7 +7,7 @@ import { filesOf } from "../parts/groups.js";
 import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
 import { Lanes, layOut, widthOf } from "../parts/tangle.js";
-import { addressOf, beside, chosenBranch, may, members } from "../state/node.js";
+import { addressOf, beside, chosenBranch, may, memberOf, members } from "../state/node.js";
 import { api, tell } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { Attachments } from "./attachments.js";
@@ -32,7 +32,7 @@ function Whole({ repo, branch, commit, again }) {
   const files = isKnown ? filesOf({ item: commit }, [{ item: commit }]) : [];
   return html`
     ${isKnown && html`<div class="part"><${Relation} item=${commit} branch=${commit.branch} tab=${0} />
-      <div class="bubble"><${Face} id=${commit.author} name=${isKnown ? nameIn(commit, names) : ""} color=${members.value?.find((one) => one.user === commit.author)?.color ?? null} size="s" /><div>
+      <div class="bubble"><${Face} id=${(commit.origin ?? commit).author} name=${isKnown ? nameIn(commit, names) : ""} size="s" /><div>
         <p class="by"><b><${Name} commit=${commit} who=${who} /></b> <span class="facts" title=${whenExactly(commit.time)}>${when(commit.time)}</span></p>
         <div class="said whole" dir="auto">${commit.text ? html`<${Markdown} source=${commit.text} tab=${0} bounds="alone" mentions=${commit.mentions} />` : html`<${What} item=${commit} branch=${commit.branch} tab=${0} />`}</div>
         ${files.length > 0 && html`<${Attachments} files=${files} branch=${commit.branch} tab=${0} />`}</div></div></div>`}
@@ -73,8 +73,9 @@ function Whole({ repo, branch, commit, again }) {
 
 /** The author's name, which leads to the person where that is a member. */
 function Name({ commit, who }) {
-  const isMember = !commit.imported_author && members.value?.some((one) => one.user === commit.author);
-  return isMember ? html`<a class="person" href=${beside("person", commit.author)}><bdi>${who}</bdi></a>` : html`<span class="person"><bdi>${who}</bdi></span>`;
+  const { author } = commit.origin ?? commit;
+  const isMember = !commit.imported_author && memberOf(author);
+  return isMember ? html`<a class="person" href=${beside("person", author)}><bdi>${who}</bdi></a>` : html`<span class="person"><bdi>${who}</bdi></span>`;
 }
 
 /** How a commit came together with those around it, as far as these are loaded: the newest above. */

@@ -201,6 +201,6 @@ function Names({ asked, area, take, end }) {
   });
   return html`<ul class="names" id="names" role="listbox" aria-label=${text.namesThatFit}>
     ${found.map((one, index) => html`<li key=${one.user} role="option" aria-selected=${index === chosen} onMouseDown=${(event) => { event.preventDefault(); take(one); }}>
-      <${Face} id=${one.user} name=${one.name} color=${one.color} size="s" /><bdi class="grow cut">${one.name}</bdi></li>`)}
+      <${Face} id=${one.user} name=${one.name} size="s" /><bdi class="grow cut">${one.name}</bdi></li>`)}
     <li class="hint" role="presentation">${found.length ? text.namesHint : text.nobodySo}</li></ul>`;
 }

@@ -4,7 +4,7 @@ import { Face, Icon } from "../parts/face.js";
 import { Action, Empty, Loaded, useLoaded } from "../parts/form.js";
 import { bytes, fold, nameIn, when, whoOf } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { may, members } from "../state/node.js";
+import { may } from "../state/node.js";
 import { api, tell } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { useRef, useState } from "../vendor/preact-hooks.js";
@@ -75,12 +75,11 @@ function Add({ branch, again }) {
 }
 
 function List({ files, branch, mayWrite, again }) {
-  const names = new Map((members.value ?? []).map((one) => [one.user, one]));
   return html`<table class="table stack-up"><thead><tr><th scope="col">${text.fileName}</th><th scope="col" class="wide">${text.fileFrom}</th><th scope="col">${text.fileWhen}</th>
     <th scope="col" class="num">${text.fileSize}</th><th scope="col" class="wide">${text.fileWhere}</th><th scope="col"><span class="unseen">${text.canDo}</span></th></tr></thead>
     <tbody id="files">${files.map((file, index) => html`<tr key=${file.commit + file.name}>
       <td><div class="who"><${Mini} files=${files} at=${index} branch=${branch} /><span class="grow"><b class="cut"><bdi>${file.name}</bdi></b></span></div></td>
-      <td class="wide"><span class="by-in"><${Face} id=${file.author} name=${nameIn(file, new Map())} color=${names.get(file.author)?.color ?? null} size="xs" /><bdi>${whoOf(file, new Map())}</bdi></span></td>
+      <td class="wide"><span class="by-in"><${Face} id=${file.author} name=${nameIn(file, new Map())} size="xs" /><bdi>${whoOf(file, new Map())}</bdi></span></td>
       <td class="facts">${when(file.time)}</td><td class="num facts">${file.size === null ? "" : bytes(file.size)}</td>
       <td class="wide"><${Place} file=${file} /></td>
       <td class="end"><${Action} class="quiet icon save" label=${text.save(file.name)} act=${() => save(branch, file.file, file.name)}><${Icon} name="save" /><//>

@@ -4,7 +4,7 @@ import { Face, Icon } from "../parts/face.js";
 import { useLoaded } from "../parts/form.js";
 import { when } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { beside, members } from "../state/node.js";
+import { beside, memberOf } from "../state/node.js";
 import { actions, api } from "../state/session.js";
 import { text } from "../strings/text.js";
 
@@ -39,9 +39,8 @@ export function Holders({ repo }) {
 function Holder({ one }) {
   const called = text.calledPeer(one);
   const id = one.owner?.user ?? one.peer;
-  const color = members.value?.find(({ user }) => user === id)?.color ?? null;
-  const face = one.relay ? html`<${Icon} name="laptop" />` : html`<${Face} id=${id} name=${called} color=${color} size="s" isOn=${one.connected} />`;
-  const isMember = members.value?.some(({ user }) => user === id);
+  const face = one.relay ? html`<${Icon} name="laptop" />` : html`<${Face} id=${id} name=${called} size="s" isOn=${one.connected} />`;
+  const isMember = memberOf(id);
   const name = isMember ? html`<a class="person whole-row" href=${beside("person", id)}><bdi>${called || id.slice(0, 12)}</bdi></a>` : called ? html`<bdi>${called}</bdi>` : html`<a class="id" href=${beside("peers")}>${one.relay ? text.relay : ""} ${one.peer.slice(0, 12)}</a>`;
   return html`${face}<span class="grow"><b class="cut">${name}</b><${Has} holder=${one} /></span>`;
 }

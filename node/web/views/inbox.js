@@ -77,10 +77,6 @@ function Comment({ item, names, repo, branch, answer, again }) {
       ${may(repo, "admin") && html`<${Action} act=${remove}>${text.remove}<//>`}</p>`}</li>`;
 }
 
-function colorOf(user) {
-  return (members.value ?? []).find((one) => one.user === user)?.color ?? null;
-}
-
 function postsFirst(one, other) {
   return (other.kind === "post") - (one.kind === "post");
 }
@@ -102,7 +98,7 @@ function Offer({ offer, repo, again }) {
     await api.answerOffer({ repo: repo.repo, offer: offer.offer, accepts });
     await again();
   };
-  return html`<li class="for"><${Face} id=${offer.author} name=${offer.author_name} color=${colorOf(offer.author)} /><div class="grow">
+  return html`<li class="for"><${Face} id=${offer.author} name=${offer.author_name} /><div class="grow">
     <p><bdi class="who">${offer.author_name || offer.author.slice(0, 12)}</bdi> ${text.offered[offer.kind] ?? offer.kind} <bdi>${branch?.name ?? ""}</bdi>${" "}
       <span class=${offer.status === "open" ? "tag new" : "tag"}>${text.offerStates[offer.status]}</span></p>
     ${offer.note && html`<p dir="auto">${offer.note}</p>`}
@@ -130,7 +126,7 @@ function Look({ offer, repo, again, refuse }) {
     return html`<div class="link-box look-at" data-offer=${offer.offer}>
       <ul class="counts">${[...kinds].sort(postsFirst).map(({ kind, count: number }) => html`<li><b>${number}</b><span class="facts">${text.offeredKinds[kind]?.[number === 1 ? 0 : 1] ?? text.kinds[kind] ?? kind}</span></li>`)}</ul>
       ${authors.some(({ author }) => personOf(author) !== personOf(offer.author)) && html`<p class="facts">${text.offeredBy(authors.map((one) => one.author_name || short(one.author)))}</p>`}
-      <ol class="posts-offered">${posts.map((one) => html`<li class="for"><${Face} id=${one.author} name=${one.author_name} color=${colorOf(one.author)} size="s" /><div class="grow">
+      <ol class="posts-offered">${posts.map((one) => html`<li class="for"><${Face} id=${one.author} name=${one.author_name} size="s" /><div class="grow">
         <p class="by"><b class="who"><bdi>${one.author_name || short(one.author)}</bdi></b> <span class="facts">${when(one.time)}</span></p>
         <div class="said" dir="auto"><${Markdown} source=${one.text} tab=${0} /></div></div></li>`)}</ol>
       ${count > posts.length && html`<p class="facts">${text.andMore(count - posts.length)}</p>`}

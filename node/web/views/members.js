@@ -38,7 +38,7 @@ function Member({ devices, holders }) {
   const stated = member.petname && member.stated_name !== member.petname ? member.stated_name : "";
   const about = [isMe && text.you, stated && cut(stated), devices.length > 1 && text.computers(devices.length)].filter(Boolean).join(" · ");
   const isShown = route.value.panel === "person" && devices.some((one) => one.user === route.value.argument);
-  return html`<div class="member"><${Face} id=${member.user} name=${member.name} color=${member.color} isOn=${Boolean(holder?.connected)} />
+  return html`<div class="member"><${Face} id=${member.user} name=${member.name} isOn=${Boolean(holder?.connected)} />
     <span class="grow"><a class=${member.name ? "person whole-row" : "id whole-row"} href=${beside("person", member.user)} aria-current=${isShown ? "true" : undefined}><bdi>${member.name || id}</bdi></a>
       <span class="facts"><bdi>${about}</bdi>${member.name && member.looks_alike ? html` <span class="id">${id}</span>` : ""}</span></span>
     <span class="role">${text.permissions[member.permission] ?? member.permission}</span>

@@ -94,7 +94,7 @@ function Faces({ people }) {
   if (!all.length) return null;
   const rest = all.length - FACES;
   return html`<a class="stack wide" href=${people} title=${text.panels.members}><span class="unseen">${text.panels.members}</span>
-    ${all.slice(0, FACES).map((one) => html`<${Face} key=${one.user} id=${one.user} name=${one.name} color=${one.color} size="s" />`)}
+    ${all.slice(0, FACES).map((one) => html`<${Face} key=${one.user} id=${one.user} name=${one.name} size="s" />`)}
     ${rest > 0 && html`<span class="av s rest" aria-hidden="true">+${rest}</span>`}</a>`;
 }
 

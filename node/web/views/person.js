@@ -60,7 +60,7 @@ async function historyOf(repo, user) {
 function Who({ devices: [first], isMe, known }) {
   const stated = first.petname && first.stated_name !== first.petname ? first.stated_name : "";
   const since = known?.came ? text.memberSince(when(known.came.time), known.by) : known?.isFounder ? text.founded : "";
-  return html`<div class="part face"><${Face} id=${first.user} name=${first.name} color=${first.color} size="l" />
+  return html`<div class="part face"><${Face} id=${first.user} name=${first.name} size="l" />
     <div><p><b class="person"><bdi>${nameOf(first)}</bdi></b> ${isMe && html`<span class="facts">${text.you}</span>`}</p>
       <p class="facts">${text.permissions[first.permission] ?? first.permission}</p>
       ${stated && html`<p class="facts"><bdi>${text.callsItself(stated)}</bdi></p>`}

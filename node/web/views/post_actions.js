@@ -5,7 +5,7 @@ import { Action, Loaded, useLoaded } from "../parts/form.js";
 import { when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
-import { addressOf, go, isMine, may, members } from "../state/node.js";
+import { addressOf, go, isMine, may } from "../state/node.js";
 import { api, tell } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { useState } from "../vendor/preact-hooks.js";
@@ -27,12 +27,8 @@ export function Relation({ item, branch, tab }) {
     ? text.replyTo(answered.author_name || answered.author?.slice(0, 12) || "", text.answered[answered.state] ?? answered.state)
     : item.edits ? text.editsPost : text.deletesPost;
   return html`<p class="relation"><a class="re" href=${addressOf(branch, "commit", about)} tabindex=${tab}>
-    ${answered?.author && html`<${Face} id=${answered.author} name=${answered.author_name} color=${colorOf(answered.author)} size="xs" />`}<b class="cut">${said}</b>
+    ${answered?.author && html`<${Face} id=${answered.author} name=${answered.author_name} size="xs" />`}<b class="cut">${said}</b>
     ${answered?.text && html` <span class="cut" dir="auto">${answered.text}</span>`}</a></p>`;
-}
-
-function colorOf(user) {
-  return members.value?.find((one) => one.user === user)?.color ?? null;
 }
 
 /** What stands instead of the text of a post that was taken away, or null. */

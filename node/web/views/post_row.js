@@ -20,7 +20,7 @@ const SIGNS = { text: "text", set: "list", dict: "sheet", json: "sheet", merge: 
 /** Drawn again only if something of it changed: there may be 2,000. */
 export class Post extends Component {
   shouldComponentUpdate(next, state) {
-    const names = ["row", "came", "last", "who", "name", "color", "branch", "isReached", "isFresh", "isSince", "isNext", "day", "kept", "place", "threadKey", "isMore"];
+    const names = ["row", "came", "last", "who", "name", "branch", "isReached", "isFresh", "isSince", "isNext", "day", "kept", "place", "threadKey", "isMore"];
     const [old, now] = [this.props.rows, next.rows];
     const isSame = old.length === now.length && old.every((row, at) => row === now[at]);
     return !isSame || state !== this.state || names.some((name) => next[name] !== this.props[name]);
@@ -41,7 +41,7 @@ export class Post extends Component {
     return html`<li class=${classes}><${Marks} day=${day} isSince=${isSince} came=${came} />${body}<${Came} changes=${last} /></li>`;
   }
 
-  post({ rows, row, who, name, color, branch, isFresh, isNext, kept, thread, isMore }, tab, isWhole, common) {
+  post({ rows, row, who, name, branch, isFresh, isNext, kept, thread, isMore }, tab, isWhole, common) {
     const { item, isVoid } = row;
     const isLong = item.text && (item.text.length > LONG || item.text.split("\n").length > LONG_LINES);
     const isAboutMe = !isVoid && item.mentions?.some((one) => isMine(one.user));
@@ -54,7 +54,7 @@ export class Post extends Component {
       ? html`<${Markdown} source=${item.text} tab=${tab} mentions=${item.mentions} />`
       : !files.length && html`<${What} item=${item} branch=${branch} tab=${tab} />`;
     return html`<article class=${`post${isNext ? " more" : ""}${isAboutMe ? " mine-mention" : ""}`} ...${common} onClick=${tap}>
-      ${isNext ? html`<span class="gutter" aria-hidden="true">${clock(item.time)}</span>` : html`<${Face} id=${id} name=${name} color=${color} />`}
+      ${isNext ? html`<span class="gutter" aria-hidden="true">${clock(item.time)}</span>` : html`<${Face} id=${id} name=${name} />`}
       <div>
         <p class=${isNext ? "by unseen" : "by"}><b class="who"><bdi>${who}</bdi></b> <${Time} item=${item} branch=${branch} tab=${isNext ? -1 : tab} />
           ${isFresh && html` <span class="tag new">${text.isNewToYou}</span>`}

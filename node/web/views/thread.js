@@ -18,8 +18,7 @@ const THREAD = 200; // replies that are shown
 /** `argument`: any post of the thread. */
 export function Thread({ repo, branch, argument }) {
   const loaded = useLoaded(() => api.showThread({ commit: argument, limit: THREAD }), [argument]);
-  const known = members.value ?? [];
-  const names = new Map(known.map((one) => [one.user, one.name]));
+  const names = new Map((members.value ?? []).map((one) => [one.user, one.name]));
   const answer = (item) => () => {
     go(branch.branch);
     writeAbout("reply", item);
@@ -27,7 +26,7 @@ export function Thread({ repo, branch, argument }) {
   return html`<${Loaded} of=${loaded}>${({ items }) => {
     const last = items.findLast((item) => isPost(item) && !item.deleted && !item.hidden_by);
     return html`<ol class="plain" id="thread">${items.map((item) => html`<li class="post" key=${item.commit}>
-      <${Face} id=${item.origin?.author ?? item.author} name=${nameIn(item, names)} color=${known.find((one) => one.user === item.author)?.color ?? null} />
+      <${Face} id=${item.origin?.author ?? item.author} name=${nameIn(item, names)} />
       <div><p class="by"><b class="who"><bdi>${whoOf(item, names)}</bdi></b> <a class="when" href=${addressOf(branch.branch, "commit", item.commit)}>${when(item.time)}</a></p>
         <div class="said" dir="auto">${item.text ? html`<${Markdown} source=${item.text} tab=${0} mentions=${item.mentions} />` : (goneNote(item) ?? item.kind)}</div>
         ${item.attachments?.some(({ files }) => files.length) && html`<${Attachments} files=${filesOf({ item }, [])} branch=${branch.branch} tab=${0} />`}</div></li>`)}</ol>
@@ -37,9 +36,8 @@ export function Thread({ repo, branch, argument }) {
 
 /** Under a post that was answered: who did, how often, and who last. */
 export function ThreadLine({ count, last, people, isMore, branch, first, tab }) {
-  const known = new Map((members.value ?? []).map((one) => [one.user, one]));
-  const names = new Map([...known].map(([user, one]) => [user, one.name]));
+  const names = new Map((members.value ?? []).map((one) => [one.user, one.name]));
   return html`<a class="thread" href=${addressOf(branch, "thread", first)} tabindex=${tab}>
-    <span class="stack">${people.map((one) => html`<${Face} key=${one.id} id=${one.id} name=${names.get(one.id) || one.name} color=${known.get(one.id)?.color ?? null} size="xs" />`)}</span>
+    <span class="stack">${people.map((one) => html`<${Face} key=${one.id} id=${one.id} name=${names.get(one.id) || one.name} size="xs" />`)}</span>
     <span>${text.replies(count, isMore)}</span><span class="facts cut">${text.lastReply(whoOf(last, names), when(last.time))}</span></a>`;
 }

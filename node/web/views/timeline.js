@@ -62,7 +62,6 @@ export async function goTo(seconds) {
 export function Posts({ timeline, branch }) {
   const rows = timeline?.rows.value;
   const names = useMemo(() => new Map((members.value ?? []).map((one) => [one.user, one.name])), [members.value]);
-  const colors = useMemo(() => new Map((members.value ?? []).map((one) => [one.user, one.color])), [members.value]);
   const scroller = useRef(null);
   const list = useRef(null);
   const toEnd = useEye({ scroller, list, drawn: rows, of: timeline, isLast: () => !timeline?.hasNewer.peek() });
@@ -117,13 +116,12 @@ export function Posts({ timeline, branch }) {
           return html`<${Changes} ...${common} group=${group} names=${names} authors=${authorsOf(group, names).join("\n")} />`;
         }
         const isNext = !common.day && !common.isSince && isRun(previous, group);
-        const author = main.item.origin?.author ?? main.item.author;
         const thread = threadOf(threads, main.item, groups[index + 1]);
-        return html`<${Post} ...${common} rows=${group.rows} row=${main} who=${whoOf(main.item, names)} name=${nameIn(main.item, names)} color=${colors.get(author) ?? null}
+        return html`<${Post} ...${common} rows=${group.rows} row=${main} who=${whoOf(main.item, names)} name=${nameIn(main.item, names)}
           isNext=${isNext} thread=${thread} threadKey=${thread?.key} isMore=${Boolean(thread && timeline.hasNewer.value)} kept=${kept?.key === key ? kept.said : ""} />`;
       })}
     </ol>
-    ${arriving && html`<${Arriving} ...${arriving} names=${names} colors=${colors} />`}
+    ${arriving && html`<${Arriving} ...${arriving} names=${names} />`}
     <${Sentinel} reach=${newer} filled=${filled}>
       ${timeline.hasNewer.value && html`<button type="button" class="quiet" onClick=${newer}>${text.newer}</button>`}
     <//></div>
@@ -182,7 +180,7 @@ function keptOf(groups, repo) {
   const found = (parts.find(({ code }) => code === "in_sync")?.peers ?? []).find((one) => text.calledPeer(one));
   if (!found) return null;
   const said = text.keptToo(text.calledPeer(found));
-  return { key: last.key, said: found.name ? `${said}.` : text.sentence(said) }; // a name stays as it is written
+  return { key: last.key, said: found.name ? said : text.sentence(said).replace(/\.$/, "") }; // a name stays as it is written
 }
 
 /** Where a drawing replaces the row that has the keyboard, the row that shows its commit now has it. */

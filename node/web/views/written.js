@@ -39,9 +39,8 @@ export function daysOf(items) {
 
 function Row({ one: { item, count, from, to } }) {
   const { author } = item.origin ?? item;
-  const known = members.value?.find(({ user }) => user === author);
   const name = whoOf(item, new Map((members.value ?? []).map((member) => [member.user, member.name])));
-  return html`<li class="line"><${Face} id=${author} name=${name} color=${known?.color ?? null} size="s" />
+  return html`<li class="line"><${Face} id=${author} name=${name} size="s" />
     <span class="grow"><b class="cut"><a class="person whole-row" href=${beside("commit", item.commit)}><bdi>${name}</bdi></a></b>
       <span class="facts">${text.wroteBetween(clock(from), clock(to), count)}</span></span></li>`;
 }
