@@ -8,8 +8,8 @@ import pytest
 
 from ravel import RavelError
 from ravel.types.peers import PeerSettings
-from tests.e2e.browser import Browser
-from tests.e2e.cluster import Peer, join, peers, until, until_equal
+from tests.e2e.browser import CTRL, Browser
+from tests.e2e.cluster import Peer, join, peers, run_ravel, until, until_equal
 from tests.e2e.page_steps import (
     ROWS,
     by_command,
@@ -163,6 +163,37 @@ def test_an_evening_of_changes_is_one_row_that_opens(pair: tuple[Peer, Peer, str
     page.click(".changes a")
     page.until("document.getElementById('verdict')?.textContent === 'Counts'")
     assert page.complaints() == []
+
+
+def test_what_one_wrote_on_another_computer_is_ones_own(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "laptop", "phone") as (laptop, phone):
+        laptop.client.state_me("Ann", color=3)
+        repo = laptop.client.create_repo("notes")["repo"]
+        link = run_ravel(laptop, "device", "add", "--local").stdout.splitlines()[0]
+        run_ravel(phone, "device", "join", "-", stdin=link)
+        until(lambda: len(laptop.client.list_members(repo)["members"]) == 2, "the phone has the notes")
+        until(lambda: "notes" in str(phone.client.list_repos()), "the phone knows them")
+        branch = laptop.client.list_branches(repo)["branches"][0]["branch"]
+        until_equal(laptop, phone, branch)
+        laptop.client.write_post(branch, "from the laptop")
+        until_equal(laptop, phone, branch)
+        phone.client.write_post(branch, f"from the phone to @{phone.client.show_status()['user']}")
+        until_equal(laptop, phone, branch)
+
+        enter(page, laptop)
+        page.until(says("from the phone to @Ann", f"{ROWS}[0]"))
+        page.until(f"{ROWS}[0].querySelector('.mine-mention.more .mention.mine')")
+        page.click("#timeline > li:last-child [data-key=e]")
+        page.until("document.getElementById('text').value.startsWith('from the phone')")
+        page.fill("#text", "said otherwise")
+        page.press("Enter", 13, modifiers=CTRL)
+        page.until(says("said otherwise", f"{ROWS}[0]") + f" || {says('said otherwise', f'{ROWS}[1]')}")
+        open_panel(page, "members")
+        page.until("document.querySelectorAll('#members > li').length === 1")
+        picture(page, "two-computers")
+        until_equal(laptop, phone, branch)
+        posts_there = [one["text"] for one in phone.client.show_timeline(branch, limit=10)["items"]]
+        assert "said otherwise" in posts_there
 
 
 def test_a_peer_that_was_removed_or_banned_comes_back_as_it_was(

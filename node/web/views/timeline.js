@@ -174,7 +174,7 @@ function comings(groups, hasOlder) {
 function keptOf(groups, repo) {
   const { unheld, parts } = repo.standing;
   const isOwn = unheld > 0 ? (author) => author === status.value?.user : isMine;
-  const last = groups.findLast(({ main }) => isSaid(main) && isOwn(main.item.author));
+  const last = groups.findLast(({ main }) => isSaid(main) && isOwn((main.item.origin ?? main.item).author)); // what a merge carried is of who wrote it
   if (!last) return null;
   if (unheld > 0) return { key: last.key, said: text.keptHere };
   const found = (parts.find(({ code }) => code === "in_sync")?.peers ?? []).find((one) => text.calledPeer(one));
