@@ -9,6 +9,7 @@ import typer
 
 from node.cli.answers import JsonOption, Table, advice_of, print_fields, print_table, prints
 from node.cli.inputs import read_input
+from node.cli.printing import say_wrapped
 from node.cli.shared import client, say
 from node.cli.wording import parse_duration, time_of
 from node.runtime.errors import ServiceError
@@ -191,7 +192,7 @@ def revoke(
 def _print_browsers(answer: "BrowserList") -> None:
     remote = answer["remote"]
     if remote is None:
-        print("no other machine can reach the page: [api] tls is empty")
+        say_wrapped("no other machine can reach the page: [api] tls is empty")
     else:
         print_fields(
             [
@@ -200,7 +201,7 @@ def _print_browsers(answer: "BrowserList") -> None:
             ]
         )
     if not answer["browsers"]:
-        print("no browser is paired")
+        say_wrapped("no browser is paired")
         return
     print()
     Table(

@@ -9,7 +9,7 @@ from node.cli.answers import Fields, Outcome, Table, print_fields, prints, short
 from node.cli.completion import complete_branches
 from node.cli.inputs import read_input, write_lines
 from node.cli.links import capability_outcome, print_link
-from node.cli.printing import id_text_shown, is_terminal, is_verbose
+from node.cli.printing import id_text_shown, is_terminal, is_verbose, say_wrapped
 from node.cli.repo_commands import RepoArgument
 from node.cli.shared import LocalOption, YesOption, confirm, say
 from node.cli.syncing import say_where
@@ -163,9 +163,9 @@ def print_merge(answer: "MergeResult") -> None:
     if answer["commit"] is not None:
         print_fields((name, value) for name, value in answer.items() if name in _MERGE_FIELDS)
     elif names or left:
-        print("Nothing was merged.")
+        say_wrapped("Nothing was merged.")
     else:
-        print("Nothing to merge: the target has it all.")
+        say_wrapped("Nothing to merge: the target has it all.")
     if left:
         say(f"note: {counted(left, 'commit')} too large to be carried with the origin, or not readable")
     if names:

@@ -110,7 +110,7 @@ class _Checked:
 
 def _print_checked(checked: _Checked) -> None:
     if checked.is_accepted:
-        print("the loss is accepted: the next start makes an empty store")
+        say_wrapped("the loss is accepted: the next start makes an empty store")
         return
     if checked.repair is not None:
         _print_repair(checked.repair, dry_run=checked.dry_run)
@@ -202,11 +202,11 @@ def _print_repair(repair: "RepairReport", *, dry_run: bool) -> None:
     done = "would change" if dry_run else "changed"
     print_fields((f"{done} {name}", count) for name, count in repair.changed.items())
     if not repair.found.kinds:
-        print("there is nothing to repair")
+        say_wrapped("there is nothing to repair")
     elif repair.copy is not None:
         print(display_safe(f"the database as it was: {repair.copy}"))
     elif not repair.changed:
-        print("nothing of it can be put right here")
+        say_wrapped("nothing of it can be put right here")
     if repair.left.kinds:
         print("what is left:")
 

@@ -9,7 +9,7 @@ import sys
 from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
@@ -17,6 +17,7 @@ from node.cli.answers import Fields, Outcome, Table, marks, print_fields, prints
 from node.cli.branch_commands import BranchArgument
 from node.cli.downloads import check_target, receive
 from node.cli.inputs import read_input, write_lines
+from node.cli.printing import say_wrapped
 from node.cli.shared import EMPTY_ADVICE, say
 from node.runtime.errors import ServiceError
 from node.runtime.wording import counted
@@ -111,7 +112,7 @@ def _print_set_edit(shown: "tuple[SetEditResult, str, list[str]]") -> None:
     answer, field, items = shown
     done = answer[field]  # type: ignore[literal-required]  # `added` or `removed`
     if done:
-        print_fields([(field, done), ("commits", answer["commits"])])
+        say_wrapped(f"{'Added' if field == 'added' else 'Deleted'} {', '.join(done)}.")
     if left := [item for item in dict.fromkeys(items) if item not in done]:
         say(f"{'there already' if field == 'added' else 'not there'}: {', '.join(left)}")
 
@@ -193,9 +194,11 @@ def snapshot_dict(api: "Client", branch: BranchArgument, name: NameOption = "") 
 
 def _print_put(answer: Mapping[str, object]) -> None:
     if answer.get("commits") == []:
-        print("nothing to write: the key has that value")
+        say_wrapped("Nothing to write: the key has that value.")
+    elif "put" in answer:
+        say_wrapped(f"Put {', '.join(cast('list[str]', answer['put']))}.")
     else:
-        print_fields((name, answer[name]) for name in ("put", "commits", "lines") if name in answer)
+        print_fields(answer.items())
 
 
 @dict_.command("put")
@@ -223,8 +226,12 @@ def put(
     return api.edit_dict(branch=branch, name=name, put={key: value})
 
 
+def _print_erased(answer: "DictEditResult") -> None:
+    say_wrapped(f"Deleted {', '.join(answer['erased'])}.")
+
+
 @dict_.command("rm")
-@prints(Fields(("deleted", "erased"), "commits"))
+@prints(_print_erased)
 def erase(api: "Client", branch: BranchArgument, key: str, name: NameOption = "") -> "DictEditResult":
     """Delete a key; concurrent values that this node has not seen stay."""
     answer = api.edit_dict(branch=branch, name=name, erase=[key])

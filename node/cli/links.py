@@ -12,6 +12,7 @@ from node.cli.inputs import read_typed
 from node.cli.printing import is_terminal
 from node.cli.shared import say
 from node.runtime.errors import ServiceError
+from node.runtime.language import in_language
 from protocol.formats.text import pasted_word
 from protocol.limits.formats import LINK_SIZE_MAX
 
@@ -116,7 +117,7 @@ def read_link(link: str) -> str:
     Lines into which mail or a chat has broken it are joined.
     """
     if link == "-" and sys.stdin.isatty():
-        print("Paste the link, then press Enter: ", end="", file=sys.stderr, flush=True)
+        print(in_language("Paste the link, then press Enter:"), end=" ", file=sys.stderr, flush=True)
     return pasted_word(read_typed(2 * LINK_SIZE_MAX) if link == "-" else link)
 
 

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from node.cli import words
-from node.cli.answers import ID_WIDTH, Outcome, Table, prints, short
+from node.cli.answers import ID_WIDTH, Outcome, Table, marks, prints, short
 from node.cli.printing import calendar_text, is_terminal, is_verbose, moment, print_table, say_wrapped
 from node.cli.repo_commands import RepoArgument
 from node.cli.shared import YesOption, confirm
 from node.cli.wording import author, person, time_of
+from node.runtime.errors import ServiceError
 from node.runtime.language import in_language
 from node.runtime.wording import counted
-from ravel.characters import display_safe
+from ravel.characters import composed, display_safe
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client
@@ -148,6 +149,22 @@ def revoke(
     return api.remove_member(repo, user, keeps=keeps.value)
 
 
+def _called(api: "Client", repo: str, user: str) -> str:
+    """Return what the member is called whom a text names. Raises ServiceError `not_found`."""
+    from node.runtime.resolve import PREFIX_SIZE_MIN, did_you_mean
+
+    members = api.list_members(repo)["members"]
+    wanted = composed(user)
+    for one in members:
+        names = {composed(name) for name in (one["name"], one["stated_name"], one["petname"]) if name}
+        if wanted in names or (len(user) >= PREFIX_SIZE_MIN and one["user"].startswith(user)):
+            return person(one["name"], one["user"])
+    near = did_you_mean(user, sorted({one["name"] for one in members if one["name"]}))
+    raise ServiceError(
+        "not_found", f"no member is called {user!r}{near}", f"`ravel member list {repo}` shows members"
+    )
+
+
 @member.command("exclude")
 @prints(words.EXCLUDED)
 def exclude(
@@ -167,11 +184,15 @@ def exclude(
     The repo gets new secrets, sealed to each remaining member. The excluded keep what they could read before; they
     read, write and follow nothing after.
     """
-    confirm(
-        f"{user} will read and write nothing new in {repo}. What was written until now stays; what is written without "
-        f"knowing of this will not count. Exclude {user} from {repo}?",
-        yes=yes,
-    )
+
+    def question() -> str:
+        called = _called(api, repo, user)
+        return (
+            f"{called} will read and write nothing new in {repo}. What was written until now stays; what is written "
+            f"without knowing of this will not count. Exclude {called} from {repo}?"
+        )
+
+    confirm(question, yes=yes)
     return api.remove_member(repo, user, person=person)
 
 
@@ -184,7 +205,7 @@ def exclude(
         "permission",
         ("joined", lambda item: f"{len(item['joined'])} of {item['uses']}"),
         ("expires", time_of("expires_at")),
-        ("revoked", lambda item: "yes" if item["revoked"] else "no"),
+        ("revoked", marks("revoked")),
     )
 )
 def invitations(api: "Client", repo: RepoArgument = "") -> "InvitationList":
@@ -234,7 +255,7 @@ def _print_quorum(answer: "QuorumState") -> None:
     for one in answer["quorums"]:
         covers = "checkpoints and removals" if one["removals"] else "checkpoints"
         signers = ", ".join(map(person, one["signer_names"], one["signers"]))
-        print(f"{one['threshold']} of {len(one['signers'])} approve of {covers}: {signers}")
+        say_wrapped(f"{one['threshold']} of {len(one['signers'])} approve of {covers}: {signers}")
     if answer["proposals"]:
         approvals = ("approvals", lambda one: len(one["approved_by"]))
         Table("proposals", short("proposal"), "kind", ("about", _subject), approvals, "missing", "state")(

@@ -64,7 +64,12 @@ def delete(api: "Client", commit: PostArgument, yes: YesOption = False) -> "Writ
     It leaves the timelines. Members can still read it with `ravel post history`, and older nodes show it, until the
     branch is compacted and each node has erased it.
     """
-    confirm(f"No edit brings the post {commit} back. Delete it?", yes=yes)
+
+    def question() -> str:
+        text = first_line(api.show_commit(commit).get("text"), _TEXT_WIDTH)
+        return f"No edit brings the post {text or commit!r} back. Delete it?"
+
+    confirm(question, yes=yes)
     return api.delete_post(commit)
 
 

@@ -8,6 +8,7 @@ from node.cli import words
 from node.cli.answers import Outcome, Table, marks, print_fields, prints, short
 from node.cli.hints import as_called
 from node.cli.links import link_notes, link_outcome, print_link, read_link
+from node.cli.printing import say_wrapped
 from node.cli.shared import YesOption, confirm
 from node.cli.wording import parse_duration, parse_size, peer_names, show_named, spoken_duration, time_of
 from node.runtime.wording import counted, size_text
@@ -73,7 +74,7 @@ def _print_status(one: "RelayStatus") -> None:
     )(one)
     print()
     if not one["refusals"]:
-        print("refused nothing since the start")
+        say_wrapped("refused nothing since the start")
         return
     Table(
         "refusals",

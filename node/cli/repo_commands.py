@@ -465,7 +465,12 @@ def forget(
 
     You stay a member: `ravel repo leave` ends that. `ravel gc` then frees the space of what no other repo needs.
     """
-    confirm(f"All commits and files of {repo} will be deleted from this computer. Delete {repo}?", yes=yes)
+
+    def question() -> str:
+        api.list_branches(repo)  # whether there is such a repo is told first
+        return f"All commits and files of {repo} will be deleted from this computer. Delete {repo}?"
+
+    confirm(question, yes=yes)
     return api.forget_repo(repo, accept_loss=accept_loss)
 
 
@@ -535,10 +540,12 @@ def leave(
     yes: YesOption = False,
 ) -> "LeaveResult":
     """Leave a repo. What is here stays here, and goes on being replicated."""
-    confirm(
-        f"You will read and write nothing new in {repo}, and come back by an invitation alone. Leave {repo}?",
-        yes=yes,
-    )
+
+    def question() -> str:
+        api.list_branches(repo)  # whether there is such a repo is told first
+        return f"You will read and write nothing new in {repo}, and come back by an invitation alone. Leave {repo}?"
+
+    confirm(question, yes=yes)
     return api.leave_repo(repo, force=force)
 
 

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -136,13 +136,16 @@ def say(text: str) -> None:
     print(display_safe(as_called(in_language(text))), file=sys.stderr, flush=True)
 
 
-def confirm(question: str, *, yes: bool) -> None:
-    """Ask before an act that cannot be undone. Raises BadParameter if nobody can be asked and no option says yes."""
+def confirm(question: "str | Callable[[], str]", *, yes: bool) -> None:
+    """Ask before an act that cannot be undone. Raises BadParameter if nobody can be asked and no option says yes.
+
+    A function makes the question once somebody can be asked, and raises where there is nothing to ask about.
+    """
     if yes:
         return
     if not sys.stdin.isatty():
         raise typer.BadParameter("this cannot be undone, and there is no terminal to ask at: say --yes")
-    if not agrees(question):
+    if not agrees(question if isinstance(question, str) else question()):
         say("Nothing was changed.")
         raise typer.Exit(2)
 
@@ -165,9 +168,14 @@ def fail(error: ServiceError, *, as_json: bool) -> int:
     if as_json:
         print(json.dumps(error.as_json(), ensure_ascii=False), flush=True)
     else:
-        print(f"error: {display_safe(as_called(in_language(error.message)))}", file=sys.stderr)
+        print(
+            f"{in_language('error:')} {display_safe(as_called(in_language(error.message)))}", file=sys.stderr
+        )
         if error.advice:
-            print(f"next:  {display_safe(as_called(in_language(error.advice)))}", file=sys.stderr)
+            print(
+                f"{in_language('next:'):<6} {display_safe(as_called(in_language(error.advice)))}",
+                file=sys.stderr,
+            )
     return kind_of(error).exit_code
 
 

@@ -56,6 +56,7 @@ _MEANT: Final = MappingProxyType(
         "delete": ("rm", "remove", "revoke", "exclude", "forget"),
         "get": ("show", "list"),
         "kick": ("exclude",),
+        "list": ("show",),
         "ls": ("list",),
         "new": ("create", "add", "invite"),
         "remove": ("rm", "exclude", "revoke", "forget"),

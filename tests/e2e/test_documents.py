@@ -62,7 +62,7 @@ def test_two_daemons_agree_about_documents_that_both_changed(tmp_path: Path) -> 
             assert str(pulled.get("notes", type=Text)) == "not a tangle"
         shown = run_ravel(bob, "dict", "get", branch, "size").stdout
         assert {line.split()[0] for line in shown.splitlines()} == {"key", "value", "commit", "conflict"}
-        assert "deleted  size" in run_ravel(bob, "dict", "rm", branch, "size").stdout
+        assert "Deleted size." in run_ravel(bob, "dict", "rm", branch, "size").stdout
         run_ravel(bob, "dict", "get", branch, "size", code=ERROR_KINDS["not_found"].exit_code)
         foreign: Doc[Text] = Doc(client_id=0)
         foreign.get("notes", type=Text).insert(0, ", but words")

@@ -182,6 +182,28 @@ def test_what_cannot_be_undone_is_refused_where_nobody_can_be_asked(
     )
 
 
+def test_nobody_is_asked_whether_to_exclude_somebody_who_is_not_there(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ben = {"user": "q" * 52, "name": "Ben", "stated_name": "Benjamin", "petname": None}
+    api = SimpleNamespace(list_members=lambda _repo: {"members": [ben]})
+    asked: list[str] = []
+
+    def prompt(text: str, **_: object) -> str:
+        asked.append(text)
+        return "n"
+
+    monkeypatch.setattr("node.cli.answers.client", lambda _context: api)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(typer, "prompt", prompt)
+    assert _run(monkeypatch, "member", "exclude", "notes", "Bem") == ERROR_KINDS["not_found"].exit_code
+    assert "no member is called 'Bem'; did you mean 'Ben'?" in capsys.readouterr().err
+    assert asked == []
+    for called in ("Ben", "Benjamin", "qqqq"):
+        assert _run(monkeypatch, "member", "exclude", "notes", called) == 2
+        assert "Exclude Ben from notes?" in asked.pop()
+
+
 def test_a_no_changes_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True, readline=lambda: "n\n"))
     monkeypatch.setattr(typer, "prompt", lambda *_, **__: "n")

@@ -110,6 +110,28 @@ def test_refusals_that_people_meet_are_said_in_german() -> None:
     assert english == []
 
 
+def test_sentences_that_commands_say_are_said_in_german() -> None:
+    """Most are composed: of these, those that are one text with values in it."""
+    speaker = Speaker(TABLE)
+    english = [one for one in _said_by_commands() if speaker(one.lstrip()) == one.lstrip()]
+    assert english == []
+
+
+def _said_by_commands() -> list[str]:
+    """Sentences with `X` for each value: of `say`, of questions, and of the printers' first arguments."""
+    calls = (
+        one
+        for path in (NODE / "cli").rglob("*.py")
+        for one in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(one, ast.Call)
+        and isinstance(one.func, ast.Name)
+        and one.func.id in ("say", "say_wrapped", "confirm", "agrees", "Says")
+        and one.args
+    )
+    messages = (one.args[0] for one in calls if isinstance(one.args[0], ast.Constant | ast.JoinedStr))
+    return sorted({said for one in messages if (said := _filled(one)) and re.search(r"[a-z] [a-z]", said)})
+
+
 def _refusals() -> list[str]:
     """Refusals with `X` for each value."""
     calls = (
