@@ -82,7 +82,7 @@ class DocumentEntry(NamedTuple):
     @property
     def values(self) -> tuple[DocumentValue, ...]:
         """Return the operations that say it is there, the last in canonical order first; none: it is gone."""
-        return tuple(operation for operation in reversed(self.tips) if operation.value is not None)
+        return tuple([operation for operation in reversed(self.tips) if operation.value is not None])
 
 
 class ErasedValues(Exception):

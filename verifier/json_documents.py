@@ -7,82 +7,40 @@ store, and what two authors write at different addresses never meets.
 The profile `json` has the rules (docs/specification/profiles/json.md); `json_edits` has the writer's side.
 """
 
-import math
-import re
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from operator import itemgetter
 from typing import Final, cast
 
-import msgspec
-
-from protocol.codec import Value
 from protocol.crypto.hashing import value_name
-from protocol.formats.document_kinds import (
-    JSON_DEPTH_MAX,
-    JSON_FRACTION_SIZE_MAX,
-    JSON_PIECE_COUNT_MAX,
-    is_document_key,
-)
+from protocol.formats.document_kinds import JSON_DEPTH_MAX
 from protocol.ids import CommitId
 from verifier.documents import DocumentEntry
+from verifier.json_contents import (
+    PLACE,
+    ROOT,
+    Added,
+    Address,
+    Content,
+    Json,
+    Linked,
+    ListMark,
+    MapMark,
+    Pieces,
+    Place,
+    Whole,
+    bounded_number,
+    clean_value,
+    content_text,
+    key_of,
+    parse_content,
+    parse_key,
+    piece_at,
+)
 
-Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
-Address = tuple[str, ...]
-"""Owner of a register ("" is the root, else the id of an item), then map keys."""
-ROOT: Final = ""
-PLACE: Final = "@"
-"""First part of the address of an item's place; the second is the item's id."""
-WHOLE_NUMBER_MAX: Final = 2**53 - 1
-"""Largest whole number that every language reads from JSON as it was written."""
-_ITEM: Final = re.compile(r"[a-z2-7]{16}")
-_FRACTION: Final = re.compile(rf"[0-9A-Za-z]{{1,{JSON_FRACTION_SIZE_MAX}}}")
-
-
-class Whole(Value, frozen=True):
-    """A scalar, or an array that is replaced as a whole."""
-
-    value: Json
-
-
-class MapMark(Value, frozen=True):
-    """A map, also where nothing is below it."""
-
-
-class ListMark(Value, frozen=True):
-    """A list, whose items say themselves where they are."""
-
-
-class Added(Value, frozen=True):
-    """An increment: all that stand are added."""
-
-    number: int
-
-
-class Linked(Value, frozen=True):
-    """A text of the branch by its name, or a file by its id: `kind` is `text` or `file`."""
-
-    kind: str
-    name: str
-
-
-class Pieces(Value, frozen=True):
-    """A scalar or array that no register holds: its JSON text is cut into so many, which stand below (`piece_at`)."""
-
-    name: str
-    count: int
-
-
-class Place(Value, frozen=True):
-    """Position of an item: the address of its list, and a fraction that orders the list's items."""
-
-    list_address: Address
-    fraction: str
-
-
-Content = Whole | Pieces | MapMark | ListMark | Added | Linked | Place
-"""What one operation says of a register."""
+_KEY: Final = itemgetter(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,33 +67,6 @@ class JsonValue:
 # --- registers ---
 
 
-def key_of(address: Address) -> str:
-    """Return the key of a register."""
-    return "\0".join(address)
-
-
-def parse_key(key: str) -> Address | None:
-    """Return the address that a key is, or None if it is none."""
-    address = tuple(key.split("\0"))
-    owner = address[0]
-    if not is_document_key(key) or len(address) > JSON_DEPTH_MAX + 1:
-        return None
-    if owner == PLACE:
-        return address if len(address) == 2 and _ITEM.fullmatch(address[1]) else None
-    return address if (owner == ROOT or _ITEM.fullmatch(owner)) and "\0$" not in key else None
-
-
-def piece_at(address: Address, pieces: Pieces, number: int) -> Address:
-    """Return where a piece of the value at an address stands. No map key begins with $, so it is no value's address."""
-    return (*address, f"${pieces.name}", str(number))
-
-
-def is_piece(address: Address) -> bool:
-    """Return True if a piece of a long value may stand at an address."""
-    is_named = len(address) > 2 and address[-2].startswith("$")
-    return is_named and parse_key(key_of(address[:-2])) is not None
-
-
 def join_pieces(address: Address, pieces: Pieces, entries: Mapping[str, DocumentEntry]) -> Whole | None:
     """Return the value of this name of which just so many pieces stand in these registers; None where they do not."""
     parts: list[str] = []
@@ -153,104 +84,7 @@ def join_pieces(address: Address, pieces: Pieces, entries: Mapping[str, Document
     return joined if isinstance(joined, Whole) else None
 
 
-def parse_content(text: str) -> Content | None:
-    """Return what an operation says, or None if it is nothing that the profile knows."""
-    try:
-        value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
-        return None
-    if not isinstance(value, dict):
-        clean = clean_value(value)
-        return None if clean is REFUSED else Whole(cast("Json", clean))
-    match value:
-        case {"map": 1} if len(value) == 1:
-            return MapMark()
-        case {"list": 1} if len(value) == 1:
-            return ListMark()
-        case {"add": int(number)} if len(value) == 1 and not isinstance(number, bool):
-            return Added(number) if abs(number) <= WHOLE_NUMBER_MAX else None
-        case {"text": str(name)} if len(value) == 1:
-            return Linked("text", name)
-        case {"file": str(name)} if len(value) == 1:
-            return Linked("file", name)
-        case {"long": str(name), "pieces": int(count)} if len(value) == 2 and not isinstance(count, bool):
-            is_one = _ITEM.fullmatch(name) and 0 < count <= JSON_PIECE_COUNT_MAX
-            return Pieces(name, count) if is_one else None
-        case {"in": [*parts], "at": str(fraction)} if len(value) == 2:
-            if parts and all(isinstance(one, str) for one in parts) and _FRACTION.fullmatch(fraction):
-                address = tuple(cast("list[str]", parts))
-                if address[0] != PLACE and parse_key(key_of(address)) == address:
-                    return Place(address, fraction)
-    return None
-
-
-def content_text(content: Content) -> str:
-    """Return the text that an operation puts."""
-    match content:
-        case Whole(value):
-            said: object = value
-        case MapMark():
-            said = {"map": 1}
-        case ListMark():
-            said = {"list": 1}
-        case Added(number):
-            said = {"add": number}
-        case Linked(kind, name):
-            said = {kind: name}
-        case Pieces(name, count):
-            said = {"long": name, "pieces": count}
-        case Place(list_address, fraction):
-            said = {"in": list_address, "at": fraction}
-    return msgspec.json.encode(said).decode()
-
-
-REFUSED: Final = object()
-"""Stands for a JSON value that no document holds."""
-
-
-def clean_value(value: object, depth: int = 0) -> object:
-    """Return a JSON value with one form for each number, or REFUSED.
-
-    Refused are what is too deep, half surrogate pairs, and numbers that languages read differently.
-    """
-    if isinstance(value, bool) or value is None:
-        return value
-    if isinstance(value, str):
-        return value if _is_text(value) else REFUSED
-    if isinstance(value, int):  # of any length: no float can be made of some
-        return value if abs(value) <= WHOLE_NUMBER_MAX else REFUSED
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            return REFUSED
-        if value.is_integer():
-            return int(value) if abs(value) <= WHOLE_NUMBER_MAX else REFUSED
-        return value
-    if depth == JSON_DEPTH_MAX:
-        return REFUSED
-    if isinstance(value, list | tuple):
-        items = [clean_value(one, depth + 1) for one in value]
-        return REFUSED if any(one is REFUSED for one in items) else items
-    if isinstance(value, dict):
-        fields = {key: clean_value(one, depth + 1) for key, one in value.items()}
-        is_refused = any(one is REFUSED for one in fields.values())
-        return (
-            REFUSED
-            if is_refused or not all(isinstance(key, str) and _is_text(key) for key in fields)
-            else fields
-        )
-    return REFUSED
-
-
-def _is_text(text: str) -> bool:
-    """Return False if half of a surrogate pair is in it."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _shown(content: Content) -> Json:
+def _shown(content: Content | None) -> Json:
     match content:
         case Whole(value):
             return value
@@ -264,7 +98,7 @@ def _shown(content: Content) -> Json:
             return {"in": list(list_address), "at": fraction}
         case Added(number):
             return number
-        case Pieces():  # whose pieces nobody has looked for
+        case Pieces() | None:  # of pieces nobody has looked for
             return None
 
 
@@ -291,7 +125,9 @@ class Node:
     @property
     def height(self) -> int:
         """Number of map keys of the longest address below."""
-        return max((1 + one.height for one in self.below.values()), default=0)
+        if not self.below:
+            return 0
+        return 1 + max([one.height for one in self.below.values() if one.below], default=0)
 
     def walk(self, path: Address = ()) -> "Iterator[tuple[Address, Node]]":
         """Yield each node from here on, with its map keys."""
@@ -330,16 +166,27 @@ class JsonTree:
         if address[0] == PLACE:
             self._state_place(address[1], content)
             return
+        if content is None:
+            self._clear(address)
+            return
+        node = self.nodes.get(address[0])
+        if node is None:
+            node = self.nodes[address[0]] = Node()
+        for key in address[1:]:
+            below = node.below.get(key)
+            if below is None:
+                below = node.below[key] = Node()
+            node = below
+        node.own = content
+
+    def _clear(self, address: Address) -> None:
         owner, *path = address
-        if content is None and self.node(address) is None:
+        if self.node(address) is None:
             return
-        way = [self.nodes.get(owner) or self.nodes.setdefault(owner, Node())]
+        way = [self.nodes[owner]]
         for key in path:
-            below = way[-1].below
-            way.append(below.get(key) or below.setdefault(key, Node()))
-        way[-1].own = content
-        if content is not None:
-            return
+            way.append(way[-1].below[key])
+        way[-1].own = None
         for key, above, node in zip(reversed(path), reversed(way[:-1]), reversed(way[1:]), strict=True):
             if not node.is_free:
                 break
@@ -368,12 +215,8 @@ def _sum(base: Content | None, added: Iterable[int]) -> Whole:
     number = cast("int | float", base.value) if isinstance(base, Whole) else 0
     by = sum(added)
     if isinstance(number, float):
-        return Whole(cast("Json", clean_value(number + _bounded(by))))
-    return Whole(_bounded(number + _bounded(by)))
-
-
-def _bounded(number: int) -> int:
-    return max(-WHOLE_NUMBER_MAX, min(number, WHOLE_NUMBER_MAX))
+        return Whole(cast("Json", clean_value(number + bounded_number(by))))
+    return Whole(bounded_number(number + bounded_number(by)))
 
 
 def read_register(
@@ -423,7 +266,7 @@ def add_registers(tree: JsonTree, entries: Mapping[str, DocumentEntry]) -> list[
     conflicts: list[JsonConflict] = []
     for key, entry in entries.items():
         address = parse_key(key)
-        if address is None or not entry.values:
+        if address is None:
             continue
         content, beside = read_register(address, entry, entries)
         tree.state(address, content)
@@ -445,62 +288,17 @@ def _belongs(address: Address, content: Content) -> bool:
     return isinstance(content, Place) == (address[0] == PLACE)
 
 
-def find_position(key: str, value: str | None) -> bytes | None:
-    """Return the position that an operation gives an item, as `position_of`; None for other operations."""
-    if value is None or not key.startswith(f"{PLACE}\0"):
-        return None
-    address, content = parse_key(key), parse_content(value)
-    return None if address is None or not isinstance(content, Place) else position_of(address[1], content)
-
-
-def find_increment(key: str, value: str | None) -> int | None:
-    """Return the number that an operation adds to a counter; None for others, and for what is written otherwise.
-
-    So two copies of an operation add one number if, and only if, they say the same.
-    """
-    if value is None or not value.startswith('{"add":'):
-        return None
-    address, content = parse_key(key), parse_content(value)
-    if address is None or address[0] == PLACE or not isinstance(content, Added):
-        return None
-    return content.number if value == content_text(content) else None
-
-
-def increment_text(added: int) -> str:
-    """Return an increment that says what several add up to."""
-    return content_text(Added(_bounded(added)))
-
-
-def position_of(item: str, place: Place) -> bytes:
-    """Return bytes that order items by their lists, and those of a list by fraction, then id.
-
-    No other position is the same. 0xFF, which is in no UTF-8, ends the address of the list.
-    """
-    return b"\xff".join((key_of(place.list_address).encode(), f"{place.fraction}\0{item}".encode()))
-
-
-def positions_in(list_address: Address) -> tuple[bytes, bytes]:
-    """Return two positions between which those of a list lie."""
-    start = key_of(list_address).encode() + b"\xff"
-    return start, start + b"\xff"
-
-
-def parse_position(position: bytes) -> tuple[str, str]:
-    """Return the fraction and the item of a position."""
-    fraction, _, item = position.rpartition(b"\xff")[2].decode().partition("\0")
-    return fraction, item
-
-
 def build_tree(entries: Mapping[str, DocumentEntry]) -> tuple[JsonTree, list[JsonConflict]]:
     """Build the tree of a document from the content of its registers. Costs O(bytes of it)."""
     tree = JsonTree()
     conflicts = add_registers(tree, entries)
-    for owner, root in tree.nodes.items():
-        for path, node in root.walk():
-            if node.below and node.own is not None and not isinstance(node.own, MapMark):
-                address = (owner, *path)
-                said_by = _shown_by(address, entries[key_of(address)])
-                conflicts.append(JsonConflict(address, _shown(node.own), said_by))
+    left: list[tuple[Address, Node]] = [((owner,), root) for owner, root in tree.nodes.items() if root.below]
+    while left:
+        address, node = left.pop()
+        if node.own is not None and not isinstance(node.own, MapMark):
+            said_by = _shown_by(address, entries[key_of(address)])
+            conflicts.append(JsonConflict(address, _shown(node.own), said_by))
+        left += [((*address, key), one) for key, one in node.below.items() if one.below]
     conflicts.sort(key=lambda one: key_of(one.address).encode())
     return tree, conflicts
 
@@ -542,7 +340,7 @@ class _Showing:
         return self._show_owner(item, depth)
 
     def _show_owner(self, owner: str, depth: int) -> Json:
-        node = self._tree.nodes.get(owner, Node())
+        node = self._tree.nodes.get(owner) or Node()
         value = self._show_node((owner,), node, depth)
         for item in self._held.get(owner, ()):
             if item not in self._done:
@@ -555,13 +353,19 @@ class _Showing:
 
     def _show_node(self, address: Address, node: Node, depth: int) -> Json:
         if node.below:
-            keys = sorted(node.below, key=str.encode)
-            return {key: self._show_node((*address, key), node.below[key], depth + 1) for key in keys}
+            # In the order of code points, which is that of UTF-8. Most are fields, which need no address.
+            return {
+                key: self._show_node((*address, key), one, depth + 1)
+                if one.below or isinstance(one.own, ListMark)
+                else _shown(one.own)
+                for key, one in sorted(node.below.items(), key=_KEY)
+            }
         if not node.is_list:
-            return None if node.own is None else _shown(node.own)
+            return _shown(node.own)
         shown: list[Json] = []
         for item in self._tree.items_at(address):
-            height = self._tree.nodes.get(item, Node()).height
+            node_of_item = self._tree.nodes.get(item)
+            height = 0 if node_of_item is None else node_of_item.height
             if item not in self._done and depth + 1 + height <= JSON_DEPTH_MAX:
                 shown.append(self._show_item(item, depth + 1))
         return shown

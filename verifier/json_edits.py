@@ -19,7 +19,7 @@ from protocol.formats.document_kinds import (
     is_document_key,
 )
 from protocol.formats.text import parse_id
-from verifier.json_documents import (
+from verifier.json_contents import (
     PLACE,
     REFUSED,
     ROOT,
@@ -31,7 +31,6 @@ from verifier.json_documents import (
     Linked,
     ListMark,
     MapMark,
-    Node,
     Pieces,
     Place,
     Whole,
@@ -42,8 +41,8 @@ from verifier.json_documents import (
     parse_content,
     parse_key,
     piece_at,
-    show_tree,
 )
+from verifier.json_documents import Node, show_tree
 from verifier.json_registers import Order, PartialTree, Registers
 
 Path = Sequence[str | int]

@@ -7,11 +7,10 @@ from functools import cached_property
 from typing import Final
 
 from verifier.documents import DocumentEntry, in_byte_order
-from verifier.json_documents import (
+from verifier.json_contents import (
     PLACE,
     Address,
     Content,
-    JsonTree,
     ListMark,
     Pieces,
     Place,
@@ -21,8 +20,8 @@ from verifier.json_documents import (
     parse_position,
     position_of,
     positions_in,
-    read_register,
 )
+from verifier.json_documents import JsonTree, read_register
 
 _KEYS_END: Final = "{"
 """First character behind all that a register's key may begin with."""

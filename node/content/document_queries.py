@@ -30,7 +30,8 @@ from protocol.limits.users import (
 from ravel.types.document_queries import FoundDocument, FoundDocuments
 from storage.commits.document_index_rows import DocumentIndex
 from verifier.documents import DocumentEntry
-from verifier.json_documents import ROOT, JsonValue, read_json
+from verifier.json_contents import ROOT
+from verifier.json_documents import JsonValue, read_json
 
 At = tuple[bytes, str]
 """A document as it is walked through: its place there, and its name."""

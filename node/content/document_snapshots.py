@@ -8,7 +8,7 @@ from protocol.formats.document_kinds import SNAPSHOT_COMMIT_COUNT_MAX, ValuesKin
 from protocol.limits.formats import BODY_SIZE_MAX
 from storage.engine.id_keys import chunks
 from verifier.documents import DocumentEntry, in_byte_order, snapshot_values
-from verifier.json_documents import find_increment
+from verifier.json_contents import find_increment
 
 _SNAPSHOT_NAME_SIZE: Final = 48
 """Bytes of a body for a commit's name and the beginnings of lists, rounded up; each operation is taken to begin one."""

@@ -3,7 +3,7 @@
 `storage.commits.document_rows` keeps the rows. Values stand in the commits' bodies, which are remembered once opened.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -17,7 +17,7 @@ from node.content.lineage import is_whole, lineage, lineage_nums
 from node.ingest.replica import Replica
 from node.ingest.tables import Tables
 from node.runtime.errors import ServiceError
-from protocol.formats.document_kinds import ValuesEdit, ValuesKind, ValuesSnapshot
+from protocol.formats.document_kinds import ValuesKind, ValuesSnapshot
 from protocol.ids import BranchId, CommitId
 from protocol.limits.formats import MIB
 from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_VALUE_COUNT_MAX
@@ -44,7 +44,7 @@ from storage.engine.database import Database
 from storage.engine.id_keys import chunks
 from storage.repos.repos import Branch
 from verifier.documents import DocumentEntry, DocumentValue, ErasedValues, in_byte_order, reduce_values
-from verifier.json_documents import increment_text
+from verifier.json_contents import increment_text
 
 T = TypeVar("T")
 _Stamp = tuple[tuple[int, int, int], ...]
@@ -208,10 +208,11 @@ class DocumentState:
     def _entries(self, connection: Connection, tips: Sequence[Tip]) -> dict[str, DocumentEntry]:
         if len(tips) > DOCUMENT_VALUE_COUNT_MAX:
             raise _too_large()
-        values = self._values(connection, tips, DOCUMENT_SIZE_MAX)
+        keys = [tip.key.decode() for tip in tips]
+        values = self._values(connection, tips, keys, DOCUMENT_SIZE_MAX)
         if values is None:
             raise _too_large()
-        return _entries_of(tips, values)
+        return _entries_of(zip(keys, tips, values, strict=True))
 
     def _all(self, connection: Connection, document: StandingDocument) -> dict[str, DocumentEntry]:
         """Load all entries that are there. Costs O(what stands of them)."""
@@ -246,30 +247,36 @@ class DocumentState:
         found = load_tips_of(connection, nums, _TOGETHER_COUNT_MAX) if nums else {}
         if found is None:
             return None
-        values = self._values(
-            connection, [tip for tips in found.values() for tip in tips], _TOGETHER_SIZE_MAX
-        )
+        tips = [tip for some in found.values() for tip in some]
+        keys = [tip.key.decode() for tip in tips]
+        values = self._values(connection, tips, keys, _TOGETHER_SIZE_MAX)
         if values is None:
             return None
-        left = iter(values)
-        return {num: _entries_of(tips, list(islice(left, len(tips)))) for num, tips in found.items()}
+        left = zip(keys, tips, values, strict=True)
+        return {num: _entries_of(islice(left, len(some))) for num, some in found.items()}
 
-    def _values(self, connection: Connection, tips: Sequence[Tip], size_max: int) -> list[str | None] | None:
-        """Load the value of each operation; None where they are too large together."""
+    def _values(
+        self, connection: Connection, tips: Sequence[Tip], keys: Sequence[str], size_max: int
+    ) -> list[str | None] | None:
+        """Load the value of each operation, about these keys; None where they are too large together."""
         values: list[str | None] = [None if tip.added is None else increment_text(tip.added) for tip in tips]
         places: dict[int, list[int]] = {}
         for place, tip in enumerate(tips):
-            if tip.is_there and not tip.is_counter:
+            if tip.is_there and tip.added is None:
                 places.setdefault(tip.source_num, []).append(place)
         size, nums = 0, sorted(places)
         kept = self._reader.kept(nums)  # of what stands in rows that are not stale, no body was erased
         bodies = chain(kept.items(), self._open([num for num in nums if num not in kept], connection))
         for num, opened in bodies:
-            said = _said(opened)
-            for place in places[num]:
-                tip = tips[place]
-                values[place] = value = said.get((tip.name, tip.key.decode())) or ""
-                size += len(value)
+            if isinstance(opened.content, ValuesSnapshot):
+                again = {(name, key): value for name, key, value in opened.content.restated()}
+                found = [again.get((tips[place].name, keys[place])) for place in places[num]]
+            else:
+                said = {} if opened.content is None else opened.content.values()
+                found = [said.get(keys[place]) for place in places[num]]
+            for place, value in zip(places[num], found, strict=True):
+                values[place] = value or ""
+                size += len(value or "")
             if size > size_max:
                 return None
         return values
@@ -355,27 +362,22 @@ def _small_groups(documents: Sequence[StandingDocument | None]) -> Iterator[list
         yield group
 
 
-def _said(opened: OpenedBody) -> Mapping[tuple[CommitId, str], str | None]:
-    """Return what a body says, by the name of an operation and its key."""
-    match opened.content:
-        case ValuesEdit() as edit:
-            return {(opened.name, key): value for key, value in edit.values().items()}
-        case ValuesSnapshot() as snapshot:
-            return {(name, key): value for name, key, value in snapshot.restated()}
-    return {}
-
-
-def _entries_of(tips: Sequence[Tip], values: Sequence[str | None]) -> dict[str, DocumentEntry]:
+def _entries_of(said: Iterable[tuple[str, Tip, str | None]]) -> dict[str, DocumentEntry]:
     """Make entries from one document's operations. An operation carried twice shows once, at its first place."""
-    standing: dict[str, dict[tuple[CommitId, str | None], DocumentValue]] = {}
-    for tip, value in zip(tips, values, strict=True):
-        said = DocumentValue(tip.name, tip.place, value)
-        some = standing.get(key := tip.key.decode())
-        if some is None:
-            standing[key] = {(tip.name, value): said}
-        else:
-            some.setdefault((tip.name, value), said)
-    return {key: DocumentEntry(tuple(some.values())) for key, some in standing.items()}
+    entries: dict[str, DocumentEntry] = {}
+    several: dict[str, dict[tuple[CommitId, str | None], DocumentValue]] = {}
+    for key, tip, value in said:
+        one = DocumentValue(tip.name, tip.place, value)
+        known = entries.get(key)
+        if known is None:
+            entries[key] = DocumentEntry((one,))
+            continue
+        if key not in several:
+            several[key] = {(first.name, first.value): first for first in known.tips}
+        several[key].setdefault((tip.name, value), one)
+    for key, some in several.items():
+        entries[key] = DocumentEntry(tuple(some.values()))
+    return entries
 
 
 def _too_large() -> ServiceError:

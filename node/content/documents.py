@@ -63,7 +63,7 @@ from verifier.documents import (
     pass_over_missing,
     reduce_values,
 )
-from verifier.json_documents import WHOLE_NUMBER_MAX, increment_text
+from verifier.json_contents import WHOLE_NUMBER_MAX, increment_text
 from verifier.json_registers import Registers
 
 T = TypeVar("T")

@@ -11,12 +11,8 @@ from protocol.formats.document_kinds import JSON
 from protocol.formats.text import id_text
 from ravel.types.document_values import DocumentSnapshot
 from ravel.types.json_documents import JsonConflictView, JsonDocumentView, JsonEditResult, UnplacedItem
-from verifier.json_documents import (
-    PLACE,
-    JsonConflict,
-    JsonValue,
-    read_json,
-)
+from verifier.json_contents import PLACE
+from verifier.json_documents import JsonConflict, JsonValue, read_json
 from verifier.json_edits import EditRefused, JsonEditor, Operation, ValueTooLarge
 from verifier.json_registers import HeldRegisters
 

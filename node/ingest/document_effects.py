@@ -40,7 +40,7 @@ from storage.commits.document_rows import (
 )
 from storage.engine.database import Database
 from storage.repos.repos import Branch
-from verifier.json_documents import find_increment, find_position
+from verifier.json_contents import find_increment, find_position
 
 _KIND_OF: Final[dict[str, DocumentKind]] = {
     kind_name(body): kind for kind in DOCUMENT_KINDS for body in kind.bodies

@@ -37,7 +37,7 @@ from storage.schema.document_schema import (
 )
 from storage.schema.schema import commits
 from verifier.documents import DocumentCommit, ErasedValues, OrderKey, find_operations
-from verifier.json_documents import find_increment, find_position
+from verifier.json_contents import find_increment, find_position
 
 
 class MadeRow(NamedTuple):

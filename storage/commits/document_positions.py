@@ -1,7 +1,7 @@
 """Keeps the items of lists of JSON documents in their order, so that an edit reads what stands beside an item alone.
 
 An operation that places an item has its *position* in its row: bytes that order the items of a list
-(`verifier.json_documents.find_position`). Of an item the last in canonical order of those that stand shows. An operation
+(`verifier.json_contents.find_position`). Of an item the last in canonical order of those that stand shows. An operation
 that was carried twice counts at its first place, as in `node.content.document_state`.
 """
 

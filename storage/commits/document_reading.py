@@ -81,7 +81,7 @@ _KEYS_BETWEEN: Final = (
     .limit(bindparam("limit"))
 )
 _TIPS_OF: Final = (
-    select(document_tips.c.doc_num, *_TIP, *_SAID)
+    select(*_TIP, *_SAID, document_tips.c.doc_num)
     .where(document_tips.c.doc_num.in_(bindparam("keys", expanding=True)), document_tips.c.is_there)
     .order_by(document_tips.c.doc_num, *_TIP)
     .limit(bindparam("limit"))
@@ -123,7 +123,7 @@ class Tip(NamedTuple):
 
 
 def _tip(row: Row) -> Tip:
-    _, _, _, _, _, num, name, is_there, added = row  # behind the key and the place
+    num, name, is_there, added = row[5:9]  # behind the key and the place
     return Tip(row[0], row[1:5], num, name, bool(is_there), None if added is None else int(added))
 
 
@@ -216,8 +216,8 @@ def load_tips_of(connection: Connection, doc_nums: Sequence[int], limit: int) ->
     """
     found: dict[int, list[Tip]] = {}
     rows = list(select_in(connection, _TIPS_OF, doc_nums, limit=limit + 1))
-    for doc_num, *row in rows:
-        found.setdefault(doc_num, []).append(_tip(tuple(row)))
+    for row in rows:
+        found.setdefault(row[-1], []).append(_tip(row))
     return None if len(rows) > limit else found
 
 

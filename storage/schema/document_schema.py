@@ -48,8 +48,8 @@ document_operations = Table(
     Column("is_there", Boolean, nullable=False),
     Column("is_live", Boolean, nullable=False),  # its commit is not void
     Column("replaced", BigInteger, nullable=False),  # live operations about the key that name it
-    Column("position", Bytes()),  # that it gives an item of a list (`verifier.json_documents.find_position`)
-    Column("added", BigInteger),  # that it adds to a counter (`verifier.json_documents.find_increment`)
+    Column("position", Bytes()),  # that it gives an item of a list (`verifier.json_contents.find_position`)
+    Column("added", BigInteger),  # that it adds to a counter (`verifier.json_contents.find_increment`)
     Index("document_operations_source", "source_num"),
     sqlite_with_rowid=False,
 )

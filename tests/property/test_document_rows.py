@@ -34,7 +34,8 @@ from storage.schema.document_schema import document_operations, document_tips
 from storage.schema.schema import commits
 from tests.support.rows import put_branch, put_commits, some_id
 from verifier.documents import DocumentCommit, DocumentEntry, DocumentValue, reduce_values, snapshot_values
-from verifier.json_documents import Place, find_increment, find_position, position_of, read_register
+from verifier.json_contents import Place, find_increment, find_position, position_of
+from verifier.json_documents import read_register
 
 ITEM = "@\0" + "i" * 16
 COUNTER = "\0n"

@@ -6,7 +6,8 @@ from random import Random
 
 from tests.support.ids import as_commit_id
 from verifier.documents import DocumentEntry, DocumentValue
-from verifier.json_documents import Json, read_json
+from verifier.json_contents import Json
+from verifier.json_documents import read_json
 from verifier.json_edits import JsonEditor
 from verifier.json_registers import HeldRegisters
 

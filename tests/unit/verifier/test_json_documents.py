@@ -11,15 +11,13 @@ from tests.support.ids import as_commit_id
 from tests.support.json_histories import Author, History
 from verifier import json_registers
 from verifier.documents import DocumentEntry, DocumentValue
-from verifier.json_documents import (
+from verifier.json_contents import (
     REFUSED,
-    JsonConflict,
-    JsonValue,
     clean_value,
     parse_content,
     parse_key,
-    read_json,
 )
+from verifier.json_documents import JsonConflict, JsonValue, read_json
 from verifier.json_edits import EditRefused, JsonEditor, fraction_between
 from verifier.json_registers import HeldRegisters
 

@@ -33,7 +33,7 @@ from tests.support.nodes import Node, open_nodes, share, together
 from tests.support.served import AUTH, Served, served
 from tests.unit.node.content.test_documents import documents_of
 from verifier.documents import DocumentEntry
-from verifier.json_documents import Json
+from verifier.json_contents import Json
 from verifier.json_edits import JsonEditor
 from verifier.json_registers import HeldRegisters
 
