@@ -260,7 +260,9 @@ def find_operations(said: Iterable[DocumentCommit]) -> Operations:
             own = {key: value for key, value in own.items() if not covered & coverage.on_top(key)}
         source = one.place[-1]
         counting += [Operation(one.name, key, value, one.place, source) for key, value in own.items()]
-        replaced.update({(name, key) for key, name in one.body.replaced() if key in own})
+        for key, names in one.body.replaced().items():
+            if key in own:
+                replaced.update([(name, key) for name in names])
     again = [
         Operation(name, key, value, places[name], source)
         for name, key, value, source in _said_again(said, coverage, covered_by)

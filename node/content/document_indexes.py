@@ -40,7 +40,7 @@ from storage.commits.document_index_rows import (
     write_places,
 )
 from storage.commits.document_reading import load_names
-from storage.commits.document_rows import load_documents_by_name
+from storage.commits.documents import load_documents_by_name
 from storage.repos.repos import Branch
 from verifier.documents import DocumentEntry
 from verifier.json_documents import read_json

@@ -177,7 +177,7 @@ def _weight(opened: OpenedBody) -> int:
 
 
 def _replaced_count(content: ValuesEdit | ValuesSnapshot) -> int:
-    return sum(1 for _ in content.replaced()) if isinstance(content, ValuesEdit) else 0
+    return sum(map(len, content.replaced().values())) if isinstance(content, ValuesEdit) else 0
 
 
 def find_pasts(

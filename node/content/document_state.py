@@ -26,19 +26,14 @@ from storage.commits.commits import load_numbered
 from storage.commits.document_counters import COUNTER_DEPTH, load_increments
 from storage.commits.document_making import MadeDocument, make_document, plan_document
 from storage.commits.document_reading import (
+    NO_KEY,
     Tip,
     load_keys,
     load_tips,
     load_tips_between,
     load_tips_of,
 )
-from storage.commits.document_rows import (
-    NO_KEY,
-    Document,
-    add_document,
-    load_document,
-    load_documents_by_name,
-)
+from storage.commits.documents import Document, add_document, load_document, load_documents_by_name
 from storage.commits.edits import load_last_change
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks

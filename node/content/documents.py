@@ -52,7 +52,7 @@ from storage.commits.commits import load_nums
 from storage.commits.document_counters import load_own_increments
 from storage.commits.document_positions import load_positions
 from storage.commits.document_reading import ChangedDocuments, load_changed, load_last_change, load_names
-from storage.commits.document_rows import Document
+from storage.commits.documents import Document
 from storage.repos.repos import Branch
 from verifier.documents import (
     DocumentCommit,

@@ -102,8 +102,9 @@ class MergeChanges:
         }
         after = {key: dict(tips) for key, tips in before.items()}
         for commit, edit in said:
-            for key, replaced in edit.replaced():
-                after.get(key, {}).pop(replaced, None)
+            for key, names in edit.replaced().items():
+                for name_replaced in names:
+                    after.get(key, {}).pop(name_replaced, None)
             for key, value in edit.values().items():
                 if key in after:
                     after[key][commit] = value

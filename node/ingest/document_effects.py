@@ -27,17 +27,10 @@ from protocol.formats.document_kinds import (
     ValuesEdit,
     ValuesKind,
 )
-from protocol.ids import CommitId
 from protocol.limits.formats import BODY_SIZE_MAX
 from storage.commits.commits import NewCommit, load_rows
-from storage.commits.document_rows import (
-    Document,
-    SaidOperations,
-    add_document,
-    add_operations,
-    load_document,
-    mark_stale,
-)
+from storage.commits.document_rows import SaidOperation, SaidOperations, add_operations
+from storage.commits.documents import Document, add_document, load_document, mark_stale
 from storage.engine.database import Database
 from storage.repos.repos import Branch
 from verifier.json_contents import find_increment, find_position
@@ -45,6 +38,7 @@ from verifier.json_contents import find_increment, find_position
 _KIND_OF: Final[dict[str, DocumentKind]] = {
     kind_name(body): kind for kind in DOCUMENT_KINDS for body in kind.bodies
 }
+_EDIT_TAGS: Final = frozenset(kind_name(kind.edit) for kind in DOCUMENT_KINDS)
 _EDITS: Final[Mapping[type, DocumentKind]] = {kind.edit: kind for kind in DOCUMENT_KINDS}
 
 
@@ -62,12 +56,13 @@ def keep_documents(
     said: list[tuple[Document, SaidOperations]] = []
     stale: set[int] = set()
     for num, one in zip(nums, new, strict=True):
-        commit, body = one.verified.commit, one.verified.body
-        content = content_of(body)
+        body = one.verified.body
+        content = content_of(body) if isinstance(body, Carried) else body
         found = _find_kind(content, is_carried=content is not body)
         if found is None:
             continue
         kind, is_edit = found
+        commit = one.verified.commit
         place = (kind.name, document_name(commit, is_root_branch=False))
         document = known.get(place)
         if document is None:
@@ -82,12 +77,11 @@ def keep_documents(
             stale.add(document.num)
             known[place] = document._replace(is_stale=True)
             continue
-        edit = _decode(content, kind)
-        if isinstance(body, Carried):
-            said.append((document, _operations(num, body.commit, kind, edit, is_carried=True)))
-        else:
-            said.append((document, _operations(num, commit.commit_id, kind, edit, is_carried=False)))
-    said = [one for one in said if one[0].num not in stale]
+        name = body.commit if isinstance(body, Carried) else commit.commit_id
+        operations = _operations(kind, _decode(content, kind))
+        said.append((document, SaidOperations(num, name, isinstance(body, Carried), operations)))
+    if stale:
+        said = [one for one in said if one[0].num not in stale]
     if said:
         add_operations(connection, said, nums[-1])
     mark_stale(connection, stale)
@@ -101,10 +95,9 @@ def _find_kind(content: AnyBody, *, is_carried: bool) -> tuple[DocumentKind, boo
     if isinstance(content, UnknownBody):
         kind = _KIND_OF.get(content.tag)
         # Of a body that is not here it cannot be told what it says: the document is made anew once that is needed.
-        is_edit = (
-            isinstance(content, UnopenedBody) and kind is not None and content.tag == kind_name(kind.edit)
+        return (
+            None if kind is None else (kind, isinstance(content, UnopenedBody) and content.tag in _EDIT_TAGS)
         )
-        return None if kind is None else (kind, is_edit)
     if isinstance(content, DocumentBody):
         kind = _KIND_OF[kind_name(type(content))]
         return kind, isinstance(content, kind.edit)
@@ -121,30 +114,25 @@ def _decode(content: AnyBody, kind: ValuesKind) -> ValuesEdit | None:
         return None
 
 
-def _operations(
-    num: int, name: CommitId, kind: ValuesKind, edit: ValuesEdit | None, *, is_carried: bool
-) -> SaidOperations:
+def _operations(kind: ValuesKind, edit: ValuesEdit | None) -> list[SaidOperation]:
     if edit is None:
-        return SaidOperations(num, name, is_carried, {}, frozenset(), {}, {})
-    values = edit.values()
-    keys = {key: key.encode() for key in values}
-    positions: dict[bytes, bytes] = {}
-    added: dict[bytes, int] = {}
-    for key, value in values.items() if kind is JSON else ():
-        position, number = find_position(key, value), find_increment(key, value)
-        if position is not None:
-            positions[keys[key]] = position
-        elif number is not None:
-            added[keys[key]] = number
-    return SaidOperations(
-        num,
-        name,
-        is_carried,
-        {keys[key]: value is not None for key, value in values.items()},
-        frozenset([(keys[key], replaced_name) for key, replaced_name in edit.replaced()]),
-        positions,
-        added,
-    )
+        return []
+    replaced = edit.replaced()
+    if kind is JSON:
+        return [
+            SaidOperation(
+                key.encode(),
+                value is not None,
+                tuple(replaced.get(key, ())),
+                find_position(key, value),
+                find_increment(key, value),
+            )
+            for key, value in edit.values().items()
+        ]
+    return [
+        SaidOperation(key.encode(), value is not None, tuple(replaced.get(key, ())))
+        for key, value in edit.values().items()
+    ]
 
 
 def _is_fork(connection: Connection, branch: Branch) -> bool:

@@ -85,16 +85,20 @@ class ValuesEdit(DocumentBody, frozen=True):
             return {}
         return {key: value for key, value in self.stated_values().items() if is_document_key(key)}
 
-    def replaced(self) -> Iterator[tuple[str, CommitId]]:
-        """Yield each item or key that it says something of, with a commit whose operation about it is replaced."""
-        keys = self.operation_keys()
-        for one in () if self._replaces_too_much() else self.stated_replaces():
+    def replaced(self) -> dict[str, dict[CommitId, None]]:
+        """Return the commits whose operations are replaced, in order, by item or key that it says something of."""
+        found: dict[str, dict[CommitId, None]] = {}
+        replaces = self.stated_replaces()
+        keys = self.operation_keys() if replaces else ()
+        for one in () if self._replaces_too_much() else replaces:
             for place in one.operations:
                 if place < len(keys) and is_document_key(keys[place]):
-                    yield keys[place], one.name
+                    found.setdefault(keys[place], {})[one.name] = None
+        return found
 
     def _replaces_too_much(self) -> bool:
-        return sum([len(one.operations) for one in self.stated_replaces()]) > REPLACED_COUNT_MAX
+        replaces = self.stated_replaces()
+        return len(replaces) > 1 and sum([len(one.operations) for one in replaces]) > REPLACED_COUNT_MAX
 
     @property
     def value_count(self) -> int:

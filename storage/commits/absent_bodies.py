@@ -17,7 +17,8 @@ from protocol.formats.publication import Publication
 from protocol.ids import CommitId, ObjectId
 from storage.commits.blocks import put_commit_blocks
 from storage.commits.commits import ROWS, TimelineRow, timeline_row
-from storage.commits.document_rows import forget_operations, mark_stale_of
+from storage.commits.document_rows import forget_operations
+from storage.commits.documents import mark_stale_of
 from storage.commits.edits import record_contents
 from storage.commits.kept_texts import drop_kept_texts
 from storage.commits.search_index import queue_for_index
@@ -112,7 +113,6 @@ def erase_bodies(
         connection.execute(insert(erasures), rows)
     queue_for_index(connection, [one.num for one in erased], is_gone=True)
     drop_kept_texts(connection, [one.num for one in erased])
-    mark_stale_of(connection, [one.num for one in erased])
     forget_operations(connection, [one.num for one in erased])
 
 

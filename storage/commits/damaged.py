@@ -19,7 +19,7 @@ from storage.commits.absent_bodies import await_missing_bodies
 from storage.commits.blocks import find_blocks_in, put_commit_blocks
 from storage.commits.commits import feed_link, number_places, relation_columns
 from storage.commits.document_making import add_stale_documents
-from storage.commits.document_rows import mark_stale_of
+from storage.commits.documents import mark_stale_of
 from storage.commits.edits import record_contents
 from storage.commits.kept_texts import drop_kept_texts
 from storage.commits.search_index import queue_for_index

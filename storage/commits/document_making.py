@@ -12,12 +12,10 @@ from protocol.formats.document_kinds import JSON, ValuesEdit
 from protocol.ids import CommitId
 from storage.commits.document_counters import COUNTER_DEPTH, Counter, insert_counters
 from storage.commits.document_positions import PlacedItem, find_shown, insert_positions
-from storage.commits.document_rows import (
+from storage.commits.document_rows import OPERATION_COLUMNS, SOURCE_COLUMNS, TIP_COLUMNS
+from storage.commits.documents import (
     BODY_KINDS,
     KIND_OF,
-    NO_KEY,
-    OPERATION_COLUMNS,
-    TIP_COLUMNS,
     VALUES_KINDS,
     Document,
     add_document,
@@ -31,6 +29,7 @@ from storage.schema.document_schema import (
     OF_DOCUMENTS,
     document_operations,
     document_positions,
+    document_sources,
     document_tips,
     document_unmet,
     documents,
@@ -59,6 +58,8 @@ class MadeDocument(NamedTuple):
 
     rows: Sequence[MadeRow]
     unmet: Mapping[tuple[bytes, CommitId], int]
+    sources: Sequence[tuple[CommitId, int]]
+    """Names, each with the number of another commit whose body says operations of it."""
     origins: Sequence[int]
     has_snapshots: bool
 
@@ -89,8 +90,9 @@ def plan_document(
         for (name, key), count in operations.replaced.items()
         if count and (name, key) not in here
     }
-    unmet |= {(NO_KEY, one.name): 1 for _, one in said if one.name != one.place[-1]}
-    return MadeDocument(rows, unmet, origins, any(one.bit for _, one in said))
+    sources = {(one.name, num) for num, one in said if one.name != one.place[-1]}
+    sources |= {(one.name, nums[one.source]) for one in operations.counting if one.name != one.source}
+    return MadeDocument(rows, unmet, sorted(sources), origins, any(one.bit for _, one in said))
 
 
 def make_document(database: Database, connection: Connection, document: Document, made: MadeDocument) -> None:
@@ -111,6 +113,7 @@ def make_document(database: Database, connection: Connection, document: Document
             one.replaced,
             one.position,
             one.added,
+            None,
         )
         for one in made.rows
     ]
@@ -126,6 +129,8 @@ def make_document(database: Database, connection: Connection, document: Document
     insert_positions(connection, [(num, key, at) for key, at in sorted(_find_positions(standing).items())])
     unmet = [(num, key, name, count) for (key, name), count in made.unmet.items()]
     insert_rows(connection, document_unmet, ("doc_num", "key", "name", "replaced"), unmet)
+    sources = [(num, *one) for one in made.sources]
+    insert_rows(connection, document_sources, SOURCE_COLUMNS, sources)
     last = next_change(database, connection)
     values = {
         "depth": len(made.origins),
@@ -213,7 +218,7 @@ def add_stale_documents(
     for part in [None] if nums is None else chunks(nums):
         rows = connection.execute(query if part is None else query.where(commits.c.num.in_(part)))
         for branch_num, body_kind, name in rows:
-            kinds = [KIND_OF[body_kind]] if body_kind in KIND_OF else list(VALUES_KINDS)
+            kinds = [KIND_OF[body_kind]] if body_kind in KIND_OF else VALUES_KINDS
             found.update((branch_num, kind, name) for kind in kinds)
     return {
         add_document(database, connection, *place, origins=None).num

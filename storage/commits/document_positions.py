@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Select, bindparam, delete, select
 
 from protocol.ids import CommitId
 from storage.engine.bulk import change_rows, insert_rows, select_rows
-from storage.schema.document_schema import document_operations, document_positions, document_tips
+from storage.schema.document_schema import document_positions, document_sources, document_tips
 from verifier.documents import OrderKey
 
 _COLUMNS: Final = ("doc_num", "key", "position")
@@ -35,14 +35,10 @@ _OF_ITEM: Final = (
     .limit(bindparam("limit"))
     .offset(bindparam("offset"))
 )
-_COPIES: Final = (
-    select(document_operations.c.source_num)
-    .where(
-        document_operations.c.doc_num == bindparam("doc"),
-        document_operations.c.key == bindparam("key"),
-        document_operations.c.name == bindparam("name"),
-    )
-    .limit(2)
+_SOURCE: Final = (
+    select(document_sources.c.source_num)
+    .where(document_sources.c.doc_num == bindparam("doc"), document_sources.c.name == bindparam("name"))
+    .limit(1)
 )
 _FIRST_COPY: Final = (
     select(*_PLACE)
@@ -158,7 +154,7 @@ def _first_place(
     connection: Connection, doc_num: int, key: bytes, name: CommitId, position: bytes
 ) -> OrderKey | None:
     """Return the first place of an operation that was carried; None where it was not."""
-    if len(list(select_rows(connection, _COPIES, doc=doc_num, key=key, name=name))) == 1:
+    if select_rows(connection, _SOURCE, doc=doc_num, name=name).first() is None:
         return None
     query = select_rows(connection, _FIRST_COPY, doc=doc_num, key=key, name=name, position=position)
     depth, passed, rank, commit_id = next(iter(query))

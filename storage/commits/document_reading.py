@@ -7,13 +7,15 @@ from sqlalchemy import Connection, String, bindparam, case, collate, func, liter
 
 from protocol.ids import CommitId
 from storage.commits.document_counters import COUNTER_DEPTH
-from storage.commits.document_rows import KIND_OF
+from storage.commits.documents import KIND_OF
 from storage.engine.bulk import Row, select_in, select_rows
 from storage.engine.id_keys import chunks
 from storage.schema.document_schema import document_operations, document_tips, documents
 from storage.schema.schema import commits
 from verifier.documents import OrderKey
 
+NO_KEY: Final = b"\xff"
+"""Behind all items and keys: it is not UTF-8."""
 _BYTE_ORDER: Final = {"sqlite": "BINARY", "postgresql": "C"}
 _IS_LISTED: Final = func.substr(documents.c.name, 1, 1) != "."
 _SAID_OF: Final = select(commits.c.num).where(

@@ -9,64 +9,39 @@ comes, goes or covers what changes; a body that comes or goes; and any change of
 was last made anew. That costs O(its commits), once for all that happened until then.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Select, bindparam, delete, select, update
 
-from protocol.formats.body import Carried, kind_name
-from protocol.formats.document_kinds import DOCUMENT_KINDS, ValuesKind
 from protocol.ids import CommitId
 from storage.commits.document_counters import COUNTER_DEPTH, Counter, keep_counters
 from storage.commits.document_index_rows import forget_places
 from storage.commits.document_positions import keep_positions
-from storage.engine.bulk import PAIRS, change_rows, insert_rows, select_in, select_pairs, select_rows
-from storage.engine.database import Database, reserve_numbers_to
-from storage.engine.id_keys import LOOKUP_COUNT_MAX, PackedNums, chunks, pack_nums, unpack_nums
+from storage.commits.documents import Document, find_changed, mark_stale, mark_stale_of, next_change
+from storage.engine.bulk import (
+    WANTED,
+    change_rows,
+    insert_rows,
+    select_by_ids,
+    select_in,
+    select_rows,
+    select_wanted,
+)
+from storage.engine.database import Database
+from storage.engine.id_keys import LOOKUP_COUNT_MAX, PackedIds, chunks, pack_ids, unpack_ids
 from storage.schema.document_schema import (
     document_operations,
     document_positions,
-    document_replacements,
+    document_sources,
     document_tips,
     document_unmet,
     documents,
 )
 from storage.schema.schema import commits
 
-_SNAPSHOTS: Final = {kind_name(kind.snapshot): kind.name for kind in DOCUMENT_KINDS}
-_EDITS: Final = {kind_name(kind.edit): kind.name for kind in DOCUMENT_KINDS}
-KIND_OF: Final = _SNAPSHOTS | _EDITS
-_CARRIED: Final = kind_name(Carried)
-BODY_KINDS: Final = (_CARRIED, *KIND_OF)
-VALUES_KINDS: Final = {kind.name: kind for kind in DOCUMENT_KINDS if isinstance(kind, ValuesKind)}
-NO_KEY: Final = b"\xff"
-"""No item or key: it is not UTF-8. Rows of `document_unmet` under it name the carried commits of a document."""
-
-_DOCUMENT: Final = (
-    documents.c.num,
-    documents.c.branch_num,
-    documents.c.kind,
-    documents.c.name,
-    documents.c.depth,
-    documents.c.origins,
-    documents.c.is_stale,
-    documents.c.has_snapshots,
-    documents.c.made_upto,
-    documents.c.entry_count,
-    documents.c.changed_num,
-)
-_ONE: Final = select(*_DOCUMENT).where(
-    documents.c.branch_num == bindparam("branch"),
-    documents.c.kind == bindparam("kind"),
-    documents.c.name == bindparam("name"),
-)
-_NAMED: Final = select(*_DOCUMENT).where(
-    documents.c.branch_num == bindparam("branch"),
-    documents.c.kind == bindparam("kind"),
-    documents.c.name.in_(bindparam("keys", expanding=True)),
-)
 _OPERATION: Final = (
     document_operations.c.doc_num,
     document_operations.c.key,
@@ -80,35 +55,59 @@ _OPERATION: Final = (
     document_operations.c.position,
     document_operations.c.added,
 )
-OPERATION_COLUMNS: Final = tuple(column.name for column in _OPERATION)
-_OF_PAIRS: Final = (
+OPERATION_COLUMNS: Final = (*(column.name for column in _OPERATION), "replaces")
+_OWN: Final = (
     select(*_OPERATION)
-    .select_from(PAIRS, document_operations)
+    .select_from(WANTED, document_operations)
     .where(
         document_operations.c.doc_num == bindparam("doc"),
-        document_operations.c.key == PAIRS.c.one,
-        document_operations.c.name == PAIRS.c.other,
+        document_operations.c.source_num == WANTED.c.one,
+        document_operations.c.key == WANTED.c.other,
+        document_operations.c.name == WANTED.c.third,
     )
 )
-_OF_SOURCES: Final = select(*_OPERATION).where(
-    document_operations.c.source_num.in_(bindparam("keys", expanding=True))
+_COPIES: Final = (
+    select(*_OPERATION)
+    .select_from(WANTED, document_sources, document_operations)
+    .where(
+        document_sources.c.doc_num == bindparam("doc"),
+        document_sources.c.name == WANTED.c.other,
+        document_operations.c.doc_num == document_sources.c.doc_num,
+        document_operations.c.source_num == document_sources.c.source_num,
+        document_operations.c.key == WANTED.c.one,
+        document_operations.c.name == document_sources.c.name,
+    )
 )
-_REPLACED_BY: Final = select(
-    document_replacements.c.doc_num, document_replacements.c.key, document_replacements.c.name
-).where(document_replacements.c.commit_num.in_(bindparam("keys", expanding=True)))
+_OF_SOURCES: Final = (
+    select(*_OPERATION, document_operations.c.replaces)
+    .select_from(WANTED, document_operations)
+    .where(
+        document_operations.c.doc_num == WANTED.c.one,
+        document_operations.c.source_num == WANTED.c.other,
+    )
+)
+_NUMS: Final = select(commits.c.commit_id, commits.c.num).where(
+    commits.c.id_key.in_(bindparam("keys", expanding=True))
+)
 _UNMET: Final = select(document_unmet.c.replaced).where(
     document_unmet.c.doc_num == bindparam("doc"),
     document_unmet.c.key == bindparam("key"),
     document_unmet.c.name == bindparam("name"),
 )
-_ANY_UNMET: Final = (
-    select(document_unmet.c.replaced).where(document_unmet.c.doc_num == bindparam("doc")).limit(1)
+_SOURCE: Final = (
+    select(document_sources.c.source_num)
+    .where(document_sources.c.doc_num == bindparam("doc"), document_sources.c.name == bindparam("name"))
+    .limit(1)
 )
-_THERE: Final = select(PAIRS.c.one).where(
+_HAS: Final = select(
+    select(document_unmet.c.key).where(document_unmet.c.doc_num == bindparam("doc")).exists(),
+    select(document_sources.c.name).where(document_sources.c.doc_num == bindparam("doc")).exists(),
+)
+_THERE: Final = select(WANTED.c.one).where(
     select(document_tips.c.rank)
     .where(
         document_tips.c.doc_num == bindparam("doc"),
-        document_tips.c.key == PAIRS.c.one,
+        document_tips.c.key == WANTED.c.one,
         document_tips.c.is_there,
     )
     .exists()
@@ -135,6 +134,14 @@ _DROP_TIP: Final = delete(document_tips).where(
     document_tips.c.commit_id == bindparam("id"),
     document_tips.c.source_num == bindparam("source"),
 )
+_DROP_SAID: Final = delete(document_tips).where(
+    document_tips.c.doc_num == bindparam("doc"),
+    document_tips.c.key == bindparam("of_key"),
+    (document_tips.c.source_num == bindparam("source")) | (document_tips.c.depth == bindparam("of_depth")),
+)
+_DROP_OPERATIONS: Final = delete(document_operations).where(
+    document_operations.c.doc_num == bindparam("doc"), document_operations.c.source_num == bindparam("source")
+)
 _DROP_UNMET: Final = delete(document_unmet).where(
     document_unmet.c.doc_num == bindparam("doc"),
     document_unmet.c.key == bindparam("of_key"),
@@ -145,40 +152,32 @@ _CHANGED: Final = (
     .where(documents.c.num == bindparam("doc"))
     .values(entry_count=documents.c.entry_count + bindparam("more"), changed_num=bindparam("at"))
 )
+SOURCE_COLUMNS: Final = ("doc_num", "name", "source_num")
 TIP_COLUMNS: Final = tuple(
     column.name for column in document_tips.columns if column.name not in ("added_count", "added")
 )
 
 
-class Document(NamedTuple):
-    """A document as its row has it; see `document_schema`."""
+class SaidOperation(NamedTuple):
+    """Operation about a key, with the names of those that it replaces, each once.
 
-    num: int
-    branch_num: int
-    kind: str
-    name: str
-    depth: int
-    origins: PackedNums
-    is_stale: bool
-    has_snapshots: bool
-    made_upto: int
-    entry_count: int
-    changed_num: int
+    `position` and `added` are of items and counters.
+    """
+
+    key: bytes
+    is_there: bool
+    replaces: tuple[CommitId, ...]
+    position: bytes | None = None
+    added: int | None = None
 
 
 class SaidOperations(NamedTuple):
-    """An accepted commit as a document reads it.
-
-    It has whether each key is there, the pairs (key, name) that it replaces, and by key positions of items and increments.
-    """
+    """An accepted commit as a document reads it: one operation for each key."""
 
     num: int
     name: CommitId
     is_carried: bool
-    values: Mapping[bytes, bool]
-    replaces: frozenset[tuple[bytes, CommitId]]
-    positions: Mapping[bytes, bytes]
-    added: Mapping[bytes, int]
+    operations: Sequence[SaidOperation]
 
 
 @dataclass(slots=True)
@@ -194,6 +193,8 @@ class _Row:
     replaced: int
     position: bytes | None
     added: int | None
+    replaces: PackedIds | None = None
+    """Only of new rows."""
     stood: bool = False
     is_new: bool = False
 
@@ -215,8 +216,8 @@ class Changes:
     _rows: dict[_Pair, list[_Row]] = field(default_factory=dict)
     _changed: dict[int, _Row] = field(default_factory=dict)  # by identity
     _unmet: dict[_Pair, int] = field(default_factory=dict)
-    _has_unmet: dict[int, bool] = field(default_factory=dict)
-    _replacements: list[tuple[object, ...]] = field(default_factory=list)
+    _sources: list[tuple[int, CommitId, int]] = field(default_factory=list)
+    _had: dict[int, tuple[bool, bool]] = field(default_factory=dict)  # `_find_had`
 
     def settle(self, row: _Row, *, is_live: bool, replaced: int) -> None:
         """Change whether a row's commit counts, or how many operations replace it: all else follows in `store`."""
@@ -224,16 +225,27 @@ class Changes:
         self._changed[id(row)] = row
 
     def load(self, pairs: Iterable[_Pair]) -> None:
-        """Load the operations of names about keys: by one statement for all of a document. Costs O(pairs log n)."""
+        """Load the operations of names about keys: by two statements for all of a document. Costs O(pairs log n)."""
         wanted: dict[int, list[tuple[bytes, CommitId]]] = {}
         for pair in pairs:
             if pair not in self._rows:
                 self._rows[pair] = []
                 wanted.setdefault(pair[0], []).append(pair[1:])
+        names = {name for missing in wanted.values() for _, name in missing}
+        nums: dict[CommitId, int] = dict(select_by_ids(self.connection, _NUMS, names))
         for doc_num, missing in wanted.items():
-            for part in chunks(missing, LOOKUP_COUNT_MAX // 2):
-                for found in map(_row, select_pairs(self.connection, _OF_PAIRS, part, doc=doc_num)):
-                    self._rows[doc_num, found.key, found.name].append(found)
+            own = [(nums[name], key, name) for key, name in missing if name in nums]
+            self._load(_OWN, doc_num, own)
+            _, has_sources = self._find_had(doc_num)
+            if has_sources:
+                self._load(_COPIES, doc_num, missing)
+
+    def _load(
+        self, query: "Select[*tuple[Any, ...]]", doc_num: int, wanted: Sequence[tuple[object, ...]]
+    ) -> None:
+        for part in chunks(wanted, LOOKUP_COUNT_MAX // 2):
+            for found in map(_row, select_wanted(self.connection, query, part, doc=doc_num)):
+                self._rows[doc_num, found.key, found.name].append(found)
 
     def add_all(self, added: Sequence[tuple[Document, SaidOperations]]) -> None:
         """Add the operations of commits that count. Costs O(keys and what they replace), each O(log n).
@@ -242,12 +254,13 @@ class Changes:
         """
         new: set[tuple[int, CommitId]] = set()
         for document, one in added:
-            if not (one.is_carried or document.has_snapshots or self._has_any_unmet(document.num)):
+            if not (one.is_carried or document.has_snapshots or any(self._find_had(document.num))):
                 new.add((document.num, one.name))
         self.load(
-            (document.num, key, name)
+            (document.num, said.key, name)
             for document, one in added
-            for key, name in (*((key, one.name) for key in one.values), *one.replaces)
+            for said in one.operations
+            for name in (one.name, *said.replaces)
             if (document.num, name) not in new
         )
         for document, one in added:
@@ -255,37 +268,39 @@ class Changes:
 
     def _add(self, document: Document, said: SaidOperations) -> None:
         if said.is_carried:
-            self._unmet[document.num, NO_KEY, said.name] = 1
-        for key, is_there in said.values.items():
-            pair = (document.num, key, said.name)
+            self._sources.append((document.num, said.name, said.num))
+        for one in said.operations:
+            pair = (document.num, one.key, said.name)
             copies = self._rows.setdefault(pair, [])
             replaced = copies[0].replaced if copies else self._take_unmet(pair)
-            more = (said.positions.get(key), said.added.get(key))
-            row = _Row(*pair, said.num, said.num, document.depth, is_there, False, 0, *more, is_new=True)
+            place = (document.num, one.key, said.name, said.num, said.num, document.depth)
+            replaces = pack_ids(one.replaces) if one.replaces else None
+            row = _Row(
+                *place, one.is_there, True, replaced, one.position, one.added, replaces, False, is_new=True
+            )
             copies.append(row)
-            self.settle(row, is_live=True, replaced=replaced)
-        for key, name in sorted(said.replaces):
-            self._replacements.append((said.num, document.num, key, name))
-            self.replace((document.num, key, name), 1)
+            self._changed[id(row)] = row
+        for one in said.operations:
+            for name in one.replaces:
+                self.replace((document.num, one.key, name), 1)
 
-    def flip(self, nums: Sequence[int], doc_nums: set[int], *, is_void: bool) -> None:
-        """Let commits count in these documents, or no longer. Costs O(their operations and what these replace)."""
-        for part in chunks(nums):
-            said = [
-                one
-                for one in map(_row, select_in(self.connection, _OF_SOURCES, part))
-                if one.doc_num in doc_nums
+    def flip(self, by_document: Mapping[int, Sequence[int]], *, is_void: bool) -> None:
+        """Let commits of documents count, or no longer. Costs O(their operations and what these replace)."""
+        for part in _sources_of(by_document):
+            found = [
+                (_row(tuple(values)), unpack_ids(replaces or PackedIds(b"")))
+                for *values, replaces in select_wanted(self.connection, _OF_SOURCES, part)
             ]
-            replaced = [
-                pair for pair in select_in(self.connection, _REPLACED_BY, part) if pair[0] in doc_nums
-            ]
-            self.load([*((one.doc_num, one.key, one.name) for one in said), *replaced])
-            for one in said:
+            self.load(
+                (one.doc_num, one.key, name) for one, replaces in found for name in (one.name, *replaces)
+            )
+            for one, _ in found:
                 for row in self._rows[one.doc_num, one.key, one.name]:
                     if row.source_num == one.source_num:
                         self.settle(row, is_live=not is_void, replaced=row.replaced)
-            for doc_num, key, name in replaced:
-                self.replace((doc_num, key, name), -1 if is_void else 1)
+            for one, replaces in found:
+                for name in replaces:
+                    self.replace((one.doc_num, one.key, name), -1 if is_void else 1)
 
     def replace(self, pair: _Pair, by: int) -> None:
         """Count this many more operations that replace those of a name about a key."""
@@ -330,10 +345,9 @@ class Changes:
         insert_rows(self.connection, document_tips, TIP_COLUMNS, sorted(tips))
         insert_rows(self.connection, document_operations, OPERATION_COLUMNS, new)
         change_rows(self.connection, _CHANGE, kept)
+        insert_rows(self.connection, document_sources, SOURCE_COLUMNS, self._sources)
         keep_positions(self.connection, placed)
         keep_counters(self.connection, self._find_counters(counted))
-        columns = ("commit_num", "doc_num", "key", "name")
-        insert_rows(self.connection, document_replacements, columns, self._replacements)
         change_rows(self.connection, _DROP_UNMET, list(self._unmet))
         unmet = [(*pair, count) for pair, count in self._unmet.items() if count]
         insert_rows(self.connection, document_unmet, ("doc_num", "key", "name", "replaced"), unmet)
@@ -360,16 +374,18 @@ class Changes:
         doc_num, key, name = pair
         if pair in self._unmet:
             return self._unmet[pair]
-        if not self._has_any_unmet(doc_num):
+        has_unmet, _ = self._find_had(doc_num)
+        if not has_unmet:
             return 0
         row = select_rows(self.connection, _UNMET, doc=doc_num, key=key, name=name).first()
         return 0 if row is None else row[0]
 
-    def _has_any_unmet(self, doc_num: int) -> bool:
-        """Return True if anything of `document_unmet` was here before: counts, or names of carried commits."""
-        if doc_num not in self._has_unmet:
-            self._has_unmet[doc_num] = bool(list(select_rows(self.connection, _ANY_UNMET, doc=doc_num)))
-        return self._has_unmet[doc_num]
+    def _find_had(self, doc_num: int) -> tuple[bool, bool]:
+        """Return True for each of `document_unmet` and `document_sources` that had anything of a document before."""
+        if doc_num not in self._had:
+            [(has_unmet, has_sources)] = select_rows(self.connection, _HAS, doc=doc_num)
+            self._had[doc_num] = bool(has_unmet), bool(has_sources)
+        return self._had[doc_num]
 
     def _take_unmet(self, pair: _Pair) -> int:
         count = self._find_unmet(pair)
@@ -386,7 +402,7 @@ class Changes:
             (doc_num, key)
             for doc_num, pairs in wanted.items()
             for part in chunks(pairs, LOOKUP_COUNT_MAX // 2)
-            for (key,) in select_pairs(self.connection, _THERE, part, doc=doc_num)
+            for (key,) in select_wanted(self.connection, _THERE, part, doc=doc_num)
         }
 
 
@@ -405,51 +421,6 @@ def load_places_of(connection: Connection, nums: Iterable[int]) -> dict[int, tup
             passed, rank, commit_id = place
             found[num] = passed, rank, commit_id
     return found
-
-
-def load_document(connection: Connection, branch_num: int, kind: str, name: str) -> Document | None:
-    """Load a document's row; None where nothing was said of it in its own branch, nor asked for. Costs O(log n)."""
-    row = select_rows(connection, _ONE, branch=branch_num, kind=kind, name=name).first()
-    return None if row is None else _document(row)
-
-
-def load_documents_by_name(
-    connection: Connection, branch_num: int, kind: str, names: Sequence[str]
-) -> dict[str, Document]:
-    """Load the rows of documents of a branch, as `load_document`, by name. Costs O(names), each O(log n)."""
-    found: dict[str, Document] = {}
-    for part in chunks(names):
-        for row in select_in(connection, _NAMED, part, branch=branch_num, kind=kind):
-            document = _document(row)
-            found[document.name] = document
-    return found
-
-
-def add_document(
-    database: Database,
-    connection: Connection,
-    branch_num: int,
-    kind: str,
-    name: str,
-    *,
-    origins: Sequence[int] | None,
-) -> Document:
-    """Add a document of a branch that continues these (None: it is not known what, so the document is stale)."""
-    row = Document(
-        database.next_nums(connection, documents, 1)[0],
-        branch_num,
-        kind,
-        name,
-        len(origins or ()),
-        pack_nums(origins or ()),
-        origins is None or bool(origins),
-        has_snapshots=False,
-        made_upto=0,
-        entry_count=0,
-        changed_num=0,
-    )
-    connection.execute(insert(documents).values(row._asdict()))
-    return row
 
 
 def add_operations(
@@ -472,18 +443,17 @@ def add_operations(
 
 
 def _is_copied(connection: Connection, document: Document, name: CommitId) -> bool:
-    return select_rows(connection, _UNMET, doc=document.num, key=NO_KEY, name=name).first() is not None
+    return select_rows(connection, _SOURCE, doc=document.num, name=name).first() is not None
 
 
 def flip_operations(
     database: Database, connection: Connection, nums: Sequence[int], *, is_void: bool
 ) -> None:
     """Let commits that became void, or count again, do so in documents. Costs O(their operations), each O(log n)."""
-    by_document = _find_changed(connection, nums)
+    by_document = find_changed(connection, nums)
     if by_document:
         changes = Changes(connection)
-        found = sorted({num for some in by_document.values() for num in some})
-        changes.flip(found, set(by_document), is_void=is_void)
+        changes.flip(by_document, is_void=is_void)
         changes.store(next_change(database, connection))
 
 
@@ -491,13 +461,11 @@ def move_operations(
     database: Database, connection: Connection, moved: Mapping[int, tuple[int, int, CommitId]], by: int
 ) -> None:
     """Move commits' operations behind this many more checkpoints. `moved`: their old places. Costs O(operations)."""
-    by_document = _find_changed(connection, list(moved))
-    found = sorted({num for some in by_document.values() for num in some})
     rows = [
         row
-        for part in chunks(found)
-        for row in map(_row, select_in(connection, _OF_SOURCES, part))
-        if row.stands and row.doc_num in by_document
+        for part in _sources_of(find_changed(connection, list(moved)))
+        for *values, _ in select_wanted(connection, _OF_SOURCES, part)
+        if (row := _row(tuple(values))).stands
     ]
     if not rows:
         return
@@ -516,85 +484,23 @@ def move_operations(
     change_rows(connection, _CHANGED, [(0, at, num) for num in sorted({row.doc_num for row in rows})])
 
 
-def mark_stale_of(connection: Connection, nums: Sequence[int]) -> None:
-    """Let the documents that these commits are of be made anew. Costs O(nums and these documents)."""
-    _mark_stale_if(connection, nums, is_any=True)
-
-
 def forget_operations(connection: Connection, nums: Sequence[int]) -> None:
-    """Delete what rows say of bodies that were erased: items and keys lie there in the clear. Costs O(their operations).
+    """Let the documents of erased bodies be made anew, and delete what rows say of these bodies.
 
-    The documents are stale (`mark_stale_of`), and are made anew without them.
+    Keys lie there in the clear. Costs O(operations of these bodies, and positions in these documents).
     """
-    operations, tips = document_operations.c, document_tips.c
-    for part in chunks(nums):
-        of_bodies = operations.source_num.in_(part)
-        for doc_num, key in connection.execute(
-            select(operations.doc_num, operations.key).where(of_bodies)
-        ).all():
-            of_key = (tips.doc_num == doc_num) & (tips.key == key)
-            said = tips.source_num.in_(part) | (tips.depth == COUNTER_DEPTH)
-            connection.execute(delete(document_tips).where(of_key & said))
-        of_documents = select(operations.doc_num).where(of_bodies).distinct()
-        forget_places(connection, list(connection.execute(of_documents).scalars()))
-        stale = document_positions.c.doc_num.in_(of_documents)
-        connection.execute(delete(document_positions).where(stale))
-        connection.execute(delete(document_operations).where(of_bodies))
-        connection.execute(delete(document_replacements).where(document_replacements.c.commit_num.in_(part)))
+    by_document = mark_stale_of(connection, nums)
+    for part in _sources_of(by_document):
+        found = [_row(tuple(values)) for *values, _ in select_wanted(connection, _OF_SOURCES, part)]
+        said = [(row.doc_num, row.key, row.source_num, COUNTER_DEPTH) for row in found]
+        change_rows(connection, _DROP_SAID, said)
+        change_rows(connection, _DROP_OPERATIONS, part)
+    forget_places(connection, list(by_document))
+    for doc_nums in chunks(list(by_document)):
+        connection.execute(delete(document_positions).where(document_positions.c.doc_num.in_(doc_nums)))
 
 
-def next_change(database: Database, connection: Connection) -> int:
-    """Return a number of the sequence of commits that no later commit or change has."""
-    num = database.next_nums(connection, commits, 1)[0]
-    reserve_numbers_to(connection, commits, num)
-    return num
-
-
-def mark_stale(connection: Connection, doc_nums: Iterable[int]) -> None:
-    """Let documents be made anew before they are read."""
-    for part in chunks(sorted(doc_nums)):
-        connection.execute(update(documents).where(documents.c.num.in_(part)).values(is_stale=True))
-
-
-def _find_changed(connection: Connection, nums: Sequence[int]) -> dict[int, list[int]]:
-    """Find documents of these commits whose rows can be changed, each with those of the commits that it has."""
-    return _mark_stale_if(connection, nums, is_any=False)
-
-
-def _mark_stale_if(connection: Connection, nums: Sequence[int], *, is_any: bool) -> dict[int, list[int]]:
-    """Mark documents of these commits as stale where their rows cannot follow; return the others with their commits."""
-    changed: dict[int, list[int]] = {}
-    stale: set[int] = set()
-    known: dict[tuple[int, str, str], list[Document]] = {}
-    for part in chunks(nums):
-        query = select(commits.c.num, commits.c.branch_num, commits.c.body_kind, commits.c.document)
-        wanted = commits.c.num.in_(part) & commits.c.body_kind.in_(BODY_KINDS)
-        for num, branch_num, body_kind, name in connection.execute(query.where(wanted)):
-            place = (branch_num, body_kind, name)
-            if place not in known:
-                known[place] = _find_documents(connection, *place)
-            for document in known[place]:
-                if is_any or num <= document.made_upto or body_kind in _SNAPSHOTS:
-                    stale.add(document.num)
-                else:
-                    changed.setdefault(document.num, []).append(num)
-    mark_stale(connection, stale)
-    return {doc_num: found for doc_num, found in changed.items() if doc_num not in stale}
-
-
-def _find_documents(connection: Connection, branch_num: int, body_kind: str, name: str) -> list[Document]:
-    """Find documents of a name that a branch's commits are of and that are not stale, also of branches that continue it."""
-    kinds = [KIND_OF[body_kind]] if body_kind in KIND_OF else list(VALUES_KINDS)
-    query = select(*_DOCUMENT).where(
-        documents.c.kind.in_(kinds),
-        documents.c.name == name,
-        (documents.c.branch_num == branch_num) | (documents.c.depth > 0),
-        ~documents.c.is_stale,
-    )
-    found = [_document(tuple(row)) for row in connection.execute(query)]
-    return [one for one in found if branch_num in (one.branch_num, *unpack_nums(one.origins))]
-
-
-def _document(row: tuple[object, ...]) -> Document:
-    found = Document(*row)  # type: ignore[arg-type]  # as _DOCUMENT has them
-    return found._replace(is_stale=bool(found.is_stale), has_snapshots=bool(found.has_snapshots))
+def _sources_of(by_document: Mapping[int, Sequence[int]]) -> Iterator[Sequence[tuple[int, int]]]:
+    """Yield numbers of documents, each with that of a commit that says something of it, as `select_wanted` takes them."""
+    pairs = [(doc_num, num) for doc_num, nums in by_document.items() for num in nums]
+    return chunks(pairs, LOOKUP_COUNT_MAX // 2)

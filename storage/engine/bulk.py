@@ -24,8 +24,8 @@ from storage.engine.queries import close_streams
 
 Row = tuple[Any, ...]
 _Id = TypeVar("_Id", bound=bytes)
-PAIRS: Final = table("pairs", column("one"), column("other"))
-"""Values that `select_pairs` looks for together."""
+WANTED: Final = table("wanted", column("one"), column("other"), column("third"))
+"""Values that `select_wanted` looks for together, two or three each."""
 UNREADABLE: Final = (sqlite3.Error, UnicodeError, OverflowError)
 """Errors of the driver for a damaged file: it decodes SQLite's message, with names in it that are no text any more."""
 
@@ -108,25 +108,25 @@ def select_in(
     return _find(connection, text, (*before, *filled, *after))
 
 
-def select_pairs(
+def select_wanted(
     connection: Connection,
     query: "Select[*tuple[Any, ...]]",
-    pairs: Sequence[tuple[object, object]],
+    wanted: Sequence[tuple[object, ...]],
     **values: object,
 ) -> Rows:
-    """Run a constant query from PAIRS and one table, whose index has both columns of these; return its rows.
+    """Run a constant query from WANTED and tables whose indexes have the columns of these; return its rows.
 
-    SQLite walks through the pairs, and finds each by the index, as it does not for `(a, b) IN (...)`.
+    SQLite walks through the values, and finds each by the index, as it does not for `(a, b) IN (...)`.
 
     Args:
         connection: Of a read or write transaction.
         query: A constant, since its compiled text is remembered.
-        pairs: One at least, half of LOOKUP_COUNT_MAX at most, and none twice.
+        wanted: One at least, half of LOOKUP_COUNT_MAX at most, and none twice: all of two values, or of three.
         values: A value for each parameter of the query.
     """
-    count = 1 << (len(pairs) - 1).bit_length()
-    text, order = _paired(query, count, connection.dialect)
-    filled = [one for pair in pairs for one in pair] + [None, None] * (count - len(pairs))
+    count, width = 1 << (len(wanted) - 1).bit_length(), len(wanted[0])
+    text, order = _wanted(query, count, width, connection.dialect)
+    filled = [one for some in wanted for one in some] + [None] * (width * (count - len(wanted)))
     return _find(connection, text, (*filled, *order(values)))
 
 
@@ -270,12 +270,15 @@ def _expanded(
     return text.replace("__[POSTCOMPILE_keys]", ", ".join("?" * count)), order
 
 
-@lru_cache(maxsize=32)
-def _paired(query: "Select[*tuple[Any, ...]]", count: int, dialect: Dialect) -> tuple[str, _Order]:
+@lru_cache(maxsize=64)
+def _wanted(
+    query: "Select[*tuple[Any, ...]]", count: int, width: int, dialect: Dialect
+) -> tuple[str, _Order]:
     text, order = _named(query, dialect)
-    pair = "(?, ?)" if dialect.name == "sqlite" else "(%s, %s)"
-    said = f"WITH pairs(one, other) AS (VALUES {', '.join([pair] * count)}) "
-    return said + text.replace("FROM pairs, ", "FROM pairs CROSS JOIN "), order
+    one = ", ".join(["?" if dialect.name == "sqlite" else "%s"] * width)
+    columns = ", ".join([column.name for column in WANTED.columns][:width])
+    said = f"WITH wanted({columns}) AS (VALUES {', '.join([f'({one})'] * count)}) "
+    return said + text.replace("FROM wanted, ", "FROM wanted CROSS JOIN "), order
 
 
 def _parameters(

@@ -7,7 +7,7 @@ items and keys stand here in the clear, as names of branches and files do; value
 
 from typing import Final
 
-from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, String, Table, UniqueConstraint
+from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, String, Table, UniqueConstraint, text
 
 from storage.schema.columns import NUM, Bytes, metadata
 
@@ -36,11 +36,11 @@ documents = Table(
 document_operations = Table(
     "document_operations",
     metadata,
-    # The key is never found without what follows it: it may have very many operations that count no more.
+    # In the order of arrival: a row at a random place costs several times as much.
     Column("doc_num", NUM, primary_key=True),
+    Column("source_num", NUM, primary_key=True),  # of the commit whose body says it
     Column("key", Bytes(), primary_key=True),  # UTF-8
     Column("name", Bytes(32), primary_key=True),  # the id that its commit had first
-    Column("source_num", NUM, primary_key=True),  # of the commit whose body says it
     Column(
         "place_num", NUM, nullable=False
     ),  # of the commit whose place it has: another where a snapshot says it
@@ -50,10 +50,22 @@ document_operations = Table(
     Column("replaced", BigInteger, nullable=False),  # live operations about the key that name it
     Column("position", Bytes()),  # that it gives an item of a list (`verifier.json_contents.find_position`)
     Column("added", BigInteger),  # that it adds to a counter (`verifier.json_contents.find_increment`)
-    Index("document_operations_source", "source_num"),
+    # Packed names of the commits whose operations about the key it replaces. Null: none, or the rows were made anew.
+    Column("replaces", Bytes()),
+    Index("document_operations_added", "doc_num", "key", sqlite_where=text("added IS NOT NULL")),
     sqlite_with_rowid=False,
 )
 """Operations, also those that count no more. One *stands* if it is live and nothing replaces it."""
+
+document_sources = Table(
+    "document_sources",
+    metadata,
+    Column("doc_num", NUM, primary_key=True),
+    Column("name", Bytes(32), primary_key=True),
+    Column("source_num", NUM, primary_key=True),
+    sqlite_with_rowid=False,
+)
+"""Commits whose bodies say operations of others by their names: carried ones, and snapshots."""
 
 document_tips = Table(
     "document_tips",
@@ -73,17 +85,6 @@ document_tips = Table(
     sqlite_with_rowid=False,
 )
 """Operations that stand. Increments have one row for all of a counter (`storage.commits.document_counters`)."""
-
-document_replacements = Table(
-    "document_replacements",
-    metadata,
-    Column("commit_num", NUM, primary_key=True),
-    Column("doc_num", NUM, primary_key=True),
-    Column("key", Bytes(), primary_key=True),
-    Column("name", Bytes(32), primary_key=True),
-    sqlite_with_rowid=False,
-)
-"""Operations that a commit's own replace, by the names of their commits."""
 
 document_unmet = Table(
     "document_unmet",
@@ -109,8 +110,8 @@ document_positions = Table(
 
 OF_DOCUMENTS: Final = (
     document_operations,
+    document_sources,
     document_tips,
-    document_replacements,
     document_unmet,
     document_positions,
 )

@@ -20,21 +20,20 @@ from storage.commits.document_counters import load_increments
 from storage.commits.document_making import make_document, plan_document
 from storage.commits.document_positions import load_positions
 from storage.commits.document_reading import load_keys, load_tips
-from storage.commits.document_rows import (
-    Document,
-    SaidOperations,
-    add_document,
-    add_operations,
-    load_document,
-    mark_stale,
-)
+from storage.commits.document_rows import SaidOperation, SaidOperations, add_operations
+from storage.commits.documents import Document, add_document, load_document, mark_stale
 from storage.commits.void_marks import mark_void
 from storage.engine.database import Database
 from storage.schema.document_schema import document_operations, document_tips
 from storage.schema.schema import commits
 from tests.support.rows import put_branch, put_commits, some_id
 from verifier.documents import DocumentCommit, DocumentEntry, DocumentValue, reduce_values, snapshot_values
-from verifier.json_contents import Place, find_increment, find_position, position_of
+from verifier.json_contents import (
+    Place,
+    find_increment,
+    find_position,
+    position_of,
+)
 from verifier.json_documents import read_register
 
 ITEM = "@\0" + "i" * 16
@@ -94,8 +93,8 @@ class Story:
             add_operations(self.connection, [(document, one) for one in said], batch[-1].num)
 
     def _accept(self, one: Made) -> SaidOperations | None:
-        key = (one.passed, one.rank, one.commit_id)
-        [one.num] = put_commits(self.database, self.connection, self.branch_num, [key])
+        place = (one.passed, one.rank, one.commit_id)
+        [one.num] = put_commits(self.database, self.connection, self.branch_num, [place])
         is_snapshot = isinstance(one.body, JsonSnapshot)
         kind = "carried" if one.name != one.commit_id else "json-squeeze" if is_snapshot else "json"
         row = update(commits).where(commits.c.num == one.num).values(body_kind=kind, document="n")
@@ -103,14 +102,18 @@ class Story:
         self.here.append(one)
         if isinstance(one.body, JsonSnapshot):
             return None
-        values = {key.encode(): value is not None for key, value in one.body.values().items()}
-        replaced = frozenset((key.encode(), name) for key, name in one.body.replaced())
-        is_carried = one.name != one.commit_id
-        found = ((key, find_position(key, value)) for key, value in one.body.values().items())
-        positions = {key.encode(): position for key, position in found if position is not None}
-        more = ((key, find_increment(key, value)) for key, value in one.body.values().items())
-        added = {key.encode(): number for key, number in more if number is not None}
-        return SaidOperations(one.num, one.name, is_carried, values, replaced, positions, added)
+        replaced = one.body.replaced()
+        operations = [
+            SaidOperation(
+                key.encode(),
+                value is not None,
+                tuple(replaced.get(key, ())),
+                find_position(key, value),
+                find_increment(key, value),
+            )
+            for key, value in one.body.values().items()
+        ]
+        return SaidOperations(one.num, one.name, one.name != one.commit_id, operations)
 
     def flip(self, one: Made) -> None:
         """Make a commit void, or let it count again."""

@@ -35,7 +35,7 @@ def test_an_edit_says_just_what_it_is_made_of(kind: ValuesKind, there: Mapping[s
     edit = kind.edit.make(there, ("gone",), {"gone": (ONE,), "a": (OTHER, ONE)})
     assert edit.values() == {**there, "gone": None}
     assert edit.value_count == 3
-    assert sorted(edit.replaced()) == sorted([("gone", ONE), ("a", OTHER), ("a", ONE)])
+    assert {key: set(names) for key, names in edit.replaced().items()} == {"gone": {ONE}, "a": {OTHER, ONE}}
 
 
 @pytest.mark.parametrize("kind, there", VALUES, ids=["set", "dict"])
@@ -62,22 +62,24 @@ def test_what_cannot_be_read_says_nothing(kind: ValuesKind) -> None:
     assert type(kind.nothing) is kind.edit
     if isinstance(kind.nothing, ValuesEdit):
         assert (kind.nothing.values(), kind.nothing.value_count) == ({}, 0)
-        assert [*kind.nothing.replaced()] == []
+        assert kind.nothing.replaced() == {}
 
 
 def test_an_edit_that_replaces_too_much_says_nothing_and_a_place_of_no_operation_replaces_nothing() -> None:
     half = REPLACED_COUNT_MAX // 2
-    most = SetEdit(("a", "b"), (), naming([ONE] * half, 2))
-    assert (len([*most.replaced()]), most.values()) == (REPLACED_COUNT_MAX, {"a": "", "b": ""})
-    over = SetEdit(("a", "b"), (), (*naming([ONE] * half, 2), Replaced(ONE, (0,))))
-    assert ([*over.replaced()], over.values(), over.value_count) == ([], {}, 2)
-    assert [*SetEdit(("a",), ("b",), (Replaced(ONE, (1, 2)),)).replaced()] == [("b", ONE)]
+    names = [as_commit_id(number.to_bytes(32, "big")) for number in range(half)]
+    most = SetEdit(("a", "b"), (), naming(names, 2))
+    assert most.replaced() == {"a": dict.fromkeys(names), "b": dict.fromkeys(names)}
+    assert most.values() == {"a": "", "b": ""}
+    over = SetEdit(("a", "b"), (), (*naming(names, 2), Replaced(ONE, (0,))))
+    assert (over.replaced(), over.values(), over.value_count) == ({}, {}, 2)
+    assert SetEdit(("a",), ("b",), (Replaced(ONE, (1, 2)),)).replaced() == {"b": {ONE: None}}
 
 
 def test_nothing_is_said_about_a_key_of_more_bytes_than_an_index_takes() -> None:
     most, over = "é" * (DOCUMENT_KEY_SIZE_MAX // 2), "é" * (DOCUMENT_KEY_SIZE_MAX // 2) + "a"
     edit = SetEdit((most,), (over,), naming([ONE], 2))
-    assert (edit.values(), [*edit.replaced()]) == ({most: ""}, [(most, ONE)])
+    assert (edit.values(), edit.replaced()) == ({most: ""}, {most: {ONE: None}})
     snapshot = SetSnapshot("", None, (SnapshotItems(ONE, (most, over)),))
     assert [*snapshot.restated()] == [(ONE, most, "")]
 

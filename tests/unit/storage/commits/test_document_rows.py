@@ -1,0 +1,74 @@
+"""Rows of documents: statements of a write, and the indexes by which they find rows."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, event, select
+
+from node.authoring.drafting import Draft
+from protocol.formats.document_kinds import JSON
+from protocol.ids import CommitId
+from storage.commits.document_rows import flip_operations, forget_operations
+from storage.schema.schema import commits
+from tests.support.nodes import Node, open_nodes
+
+_TABLES = ("document_operations", "document_sources", "document_tips", "document_unmet", "document_positions")
+
+
+@contextmanager
+def _heard() -> Iterator[dict[str, object]]:
+    """Hear the statements about rows of documents, with the parameters of each."""
+    heard: dict[str, object] = {}
+
+    def hear(_: object, __: object, statement: str, parameters: object, *___: object) -> None:
+        if any(table in statement for table in _TABLES):
+            heard[statement] = parameters
+
+    event.listen(Engine, "before_cursor_execute", hear)
+    yield heard
+    event.remove(Engine, "before_cursor_execute", hear)
+
+
+def _add(alice: Node, *replaces: CommitId) -> CommitId:
+    body = JSON.edit.make({"\0n": '{"add":1}'}, (), {"\0n": replaces})
+    [written], _ = alice.author.write_many(alice.branch(), [Draft(body)])
+    return written.commit_id
+
+
+def test_a_commit_has_one_row_for_what_it_says_and_what_it_replaces(tmp_path: Path) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        alice.create_repo()
+        first = _add(alice)
+        with _heard() as heard:
+            _add(alice, first)
+    inserts = [one.split()[2] for one in heard if one.startswith("INSERT")]
+    assert inserts == ["document_operations", "document_tips"]
+
+
+@pytest.mark.sqlite  # it reads SQLite's plans
+def test_rows_are_found_by_indexes_alone(tmp_path: Path) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        alice.create_repo()
+        first = _add(alice)
+        with _heard() as heard:
+            _add(alice, first)
+            database = alice.replica.database
+            with database.write() as connection:
+                query = select(commits.c.num).where(commits.c.body_kind == JSON.name)
+                nums = list(connection.execute(query).scalars())
+                flip_operations(database, connection, nums, is_void=True)
+                forget_operations(connection, nums)
+        with database.read() as connection:
+            plans = [
+                str(row[-1])
+                for statement, parameters in heard.items()
+                if not statement.startswith("INSERT")
+                for row in connection.exec_driver_sql(
+                    f"EXPLAIN QUERY PLAN {statement}",
+                    tuple(parameters[0] if isinstance(parameters, list) else parameters),  # type: ignore[arg-type]
+                )
+            ]
+    assert any("document_operations" in step for step in plans)
+    assert not [step for step in plans if step.startswith("SCAN document")]
