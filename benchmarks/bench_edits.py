@@ -89,7 +89,7 @@ async def _tell_many(replica: Replica, branch: Branch, author: Author) -> list[f
 
     async with trio.open_nursery() as nursery:
         for _ in range(_SOURCES):
-            nursery.start_soon(follow, EditSource(hub, reads, branch, since))
+            nursery.start_soon(follow, EditSource(hub, reads, lambda: branch, since))
         await trio.sleep(_PAUSE_SECONDS)
         for number in range(_WRITES):
             _, ingested = await hub.run_blocking(author.write, branch, Post(f"told {number}"))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
@@ -47,10 +48,12 @@ class Edits:
         cursor, target = parse_cursor(since), self._find_branch(branch)
         return await self._hub.run_blocking(self._window, target, cursor, limit, positions)
 
-    def follow(self, branch: str, since: str, *, positions: bool = False) -> "EditSource":
-        """Return a source of edits as they come. Raises ServiceError."""
-        target = self._find_branch(branch)
-        return EditSource(self._hub, self._reads, target, parse_cursor(since), positions=positions)
+    def follow(self, find: Callable[[], Branch], since: str, *, positions: bool = False) -> "EditSource":
+        """Return a source of edits as they come, of the branch that `find` returns. Raises ServiceError.
+
+        It is asked again when the name may mean another one, whose edits then come from the start.
+        """
+        return EditSource(self._hub, self._reads, find, parse_cursor(since), positions=positions)
 
     def _window(self, branch: Branch, since: Cursor, limit: int, positions: bool) -> EditWindow:
         window, edits = read_window(self._hub, branch, since, limit, positions=positions)
@@ -70,11 +73,19 @@ class EditSource:
     """Live source of one branch's edits. They are read from the store when it has changed; slow readers take no memory."""
 
     def __init__(
-        self, hub: Hub, reads: "SharedReads", branch: Branch, since: Cursor, *, positions: bool = False
+        self,
+        hub: Hub,
+        reads: "SharedReads",
+        find: Callable[[], Branch],
+        since: Cursor,
+        *,
+        positions: bool = False,
     ) -> None:
         self._hub = hub
         self._reads = reads
-        self._branch = branch
+        self._find = find
+        self._branch = find()
+        self._may_be_other = False
         self._cursor = since
         self._has_positions = positions
         self._changed = trio.Event()
@@ -97,12 +108,13 @@ class EditSource:
             self._changed.set()
 
     def topics_changed(self) -> None:
-        """Look again: topics have changed."""
+        """Look again: topics have changed, and names may have."""
+        self._may_be_other = True
         self._changed.set()
 
     def missed(self) -> None:
         """Look again: the hub skipped this listener, and the next read starts at the cursor."""
-        self._changed.set()
+        self.topics_changed()
 
     async def next(self) -> list[Event]:
         """Wait for the next edits. Raises StorageError."""
@@ -113,11 +125,21 @@ class EditSource:
                 await self._pause()
             self._changed = trio.Event()
             self._read_at = trio.current_time()
+            if self._may_be_other:
+                self._may_be_other = False
+                self._find_again()
             window, events = await self._reads.read(self._branch, self._cursor, positions=self._has_positions)
             self._cursor = window.next
             self._may_have_more = window.has_more
             if events:
                 return events
+
+    def _find_again(self) -> None:
+        """Begin anew with another branch, if the name means that now. One that has become unclear means what it meant."""
+        with suppress(ServiceError):
+            found = self._find()
+            if found.num != self._branch.num:
+                self._branch, self._cursor = found, START
 
     async def _pause(self) -> None:
         """Wait before the next look: not at all after a quiet time, else until more edits can come together."""

@@ -33,12 +33,11 @@ class EventEndpoints:
 
     async def edits(self, request: Request) -> Response:
         """Edits of a branch, from a cursor on."""
-        branch = request.path_params["branch"]
-        query = read_query(request, FOLLOW_EDITS.query)
+        branch, query = request.path_params["branch"], read_query(request, FOLLOW_EDITS.query)
         since, positions = query["since"], query["positions"]
         if _wants_stream(request):
             resumed = request.headers.get("last-event-id", since)
-            source = self._branches.edits.follow(branch, resumed, positions=positions)
+            source = self._branches.edits.follow(self._named(request), resumed, positions=positions)
             return self._streams.open(self._access.follow(source, caller_of(request)))
         window = self._branches.edits.window(branch, since, query["limit"], positions=positions)
         return await answer_json(window)

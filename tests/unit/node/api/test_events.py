@@ -22,7 +22,8 @@ from node.http import server as http_server
 from node.sync.hub import Hub
 from protocol.formats.text import parse_id
 from protocol.limits.formats import TEXT_SIZE_MAX
-from ravel.event_streams import StreamEvent
+from ravel import connect_async
+from ravel.event_streams import AsyncEventStream, StreamEvent
 from storage.commits.edits import START, Cursor
 from storage.commits.void_marks import load_judged, mark_void
 from storage.repos.repos import Branch
@@ -30,7 +31,7 @@ from tests.support.answers import check_event
 from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
 from tests.support.nodes import ids, open_nodes
-from tests.support.served import Served, served
+from tests.support.served import TOKEN, Served, served
 
 EDITS = "/api/v1/branches/main/edits"
 JsonObject = dict[str, Any]
@@ -193,6 +194,27 @@ async def test_a_stream_tells_what_comes_and_resumes_by_its_last_id(tmp_path: Pa
         async with _streamed(one, last_event_id=first[0]["cursor"]) as stream:
             again = await stream.next()
             assert again.data["commit"] == first[1]["commit"], "in the middle of a snapshot, of its moment"
+
+
+async def test_a_stream_of_main_begins_anew_where_main_is_pointed(tmp_path: Path) -> None:
+    async with served(tmp_path) as one, connect_async(url=str(one.client.base_url), token=TOKEN) as client:
+        repo, main = one.node.create_repo()
+        draft, ingested = one.node.author.founding.create_branch(repo, "draft")
+        one.node.hub.announce(ingested)
+        one.node.write(main, "said in main")
+        one.node.write(draft, "said in draft")
+        async with client.watch_edits("main") as events:
+            assert [await _told(events) for _ in range(3)] == ["reset", "branch-root", "said in main"]
+            await client.point_main("draft")
+            assert [await _told(events) for _ in range(3)] == ["reset", "branch-root", "said in draft"]
+            await client.write_post("main", "said after")
+            assert await _told(events) == "said after"
+
+
+async def _told(events: AsyncEventStream) -> str:
+    event = await anext(events)
+    item = event.data.get("item", {})
+    return str(item.get("text") or item.get("kind") or event.name)
 
 
 @pytest.mark.slow
@@ -362,7 +384,7 @@ async def test_sources_at_one_cursor_share_a_read_and_miss_nothing(
         alice.write(branch, "0")
         async with trio.open_nursery() as nursery:
             for number in range(10):
-                nursery.start_soon(follow, EditSource(alice.hub, shared, branch, since), number)
+                nursery.start_soon(follow, EditSource(alice.hub, shared, lambda: branch, since), number)
         assert len(texts) == 200
         assert len(reads) < 100, "ten sources read what two would"
 
@@ -376,7 +398,7 @@ async def test_a_change_after_a_quiet_time_is_told_at_once_and_more_after_a_paus
         _, branch = alice.create_repo()
         shared = SharedReads(alice.hub)
         since = Cursor((await shared.read(branch, START))[0].next.change)
-        sources = [EditSource(alice.hub, shared, branch, since) for _ in range(others + 1)]
+        sources = [EditSource(alice.hub, shared, lambda: branch, since) for _ in range(others + 1)]
         for source in sources:
             source.start()
         following = sources[0]

@@ -443,7 +443,7 @@ async def test_a_timeline_tells_of_contents_that_come_later(
     edits = Edits(carol.hub, carol.branch)
     known = await edits.window("design", "", 99)
     [before] = [one for one in known["edits"] if one["commit"] == id_text(post)]
-    source = edits.follow("design", known["last"], positions=True)
+    source = edits.follow(partial(carol.branch, "design"), known["last"], positions=True)
     async with _online(carol, alice):
         assert await fetch_opened(carol.hub, [post])
         told = await _next_of(source)
