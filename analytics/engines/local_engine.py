@@ -18,6 +18,8 @@ from ravel.exports.checking import Export, ExportPart, authors_agree, latest_exp
 
 _FOLDER: Final = "local-engine"
 _PATH: Final = "path of the row's file"
+_OPENED_AGAIN_MAX: Final = 64
+"""Files of a table that each query of it opens again. To open more takes longer than to copy their rows once."""
 _EXPORT_CELLS: Final[Mapping[str, pa.DataType]] = {
     "string": pa.string(),
     "bigint": pa.int64(),
@@ -71,12 +73,12 @@ class LocalEngine(LocalQueries):
 
     def _name_commits(self) -> None:
         """Name each commit once, row by row as `load_commits` of `analytics.reading.export_reader` has them."""
-        self._name_tables("stated_commits", "commits", self._exports)
-        self._name_tables("stated_voids", "voids", self._exports)
-        self.define_void_ids("stated_voids")
+        self.need_source("commits_by_node")
+        self.need_source("voids_by_node")
+        self.define_void_ids("voids_by_node")
         self.define_distinct(
             "commits",
-            "stated_commits",
+            "commits_by_node",
             has_authors=authors_agree(self._exports),
             may_differ=len(self._exports) == 1,
         )
@@ -112,7 +114,8 @@ class LocalEngine(LocalQueries):
             cells = [f"CAST(NULL AS {kind}) AS {column}" for column, kind in columns.items()]
             cells += ["'' AS node", "0 AS source", "0 AS created_at"]
             told = f"SELECT {', '.join(cells)} WHERE false"
-        self.define(name, told, is_kept=False)
+        parts = sum(len(export.tables[table]) for _, export in having)
+        self.define(name, told, is_kept=parts > _OPENED_AGAIN_MAX)
 
     def _name_files_of(self, name: str, table: str, exports: Sequence[tuple[int, Export]]) -> Sequence[Path]:
         """Make a table of the files of some exports, and give their paths. A query for each takes longer than to read it."""

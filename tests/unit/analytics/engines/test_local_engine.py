@@ -11,6 +11,7 @@ from blake3 import blake3
 from analytics import __main__, analyze, command
 from analytics.engines import local_engine, local_queries
 from analytics.order.branch_tasks import LargeBranchRefused
+from ravel.exports.checking import read_export
 from tests.support.exports import Row, id_of, naive_order, write_export
 
 pytestmark = pytest.mark.slow
@@ -36,6 +37,22 @@ sys.exit(main(sys.argv[1:]))
 
 def _analyze(export: Path, out: Path) -> analyze.AnalysisResult:
     return analyze.run(export, out, progress=lambda _: None, engine="local")
+
+
+def test_of_a_table_in_many_files_each_is_opened_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_engine, "_OPENED_AGAIN_MAX", 2)
+    export = read_export(write_export(tmp_path / "export", *([row] for row in CHAINS[:3])))
+    engine = local_engine.LocalEngine([export], tmp_path / "out")
+    try:
+        engine.need_source("commits")
+        for part in export.tables["commits"]:
+            part.path.unlink()
+        assert engine.rows("SELECT count(*) AS commits FROM commits") == [{"commits": 3}]
+        assert engine.rows("SELECT count(*) AS commits FROM commits_by_node") == [{"commits": 3}]
+    finally:
+        engine.close()
 
 
 @pytest.mark.parametrize("is_small", [True, False])
