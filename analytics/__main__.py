@@ -89,7 +89,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m analytics", description="Order an export anew, compare, count and draw."
     )
     parser.add_argument(
-        "export_dir", nargs="+", help="folder or URL of an export; several nodes' are read as one"
+        "export_dir",
+        nargs="+",
+        help="folder or URL of an export, or @FILE, which names one in each line; several nodes' are read as one",
     )
     add_common_options(parser, "report.html, digests.json and tables")
     parser.add_argument(

@@ -59,7 +59,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m analytics.audit.command",
         description="Look for contradictions in and between exports.",
     )
-    parser.add_argument("export_dir", nargs="+", help="folders or URLs of exports, of one node or many")
+    parser.add_argument("export_dir", nargs="+", help="exports of one node or many, as of `analytics`")
     add_common_options(parser, "the tables")
     add_large_branch_option(parser)
     add_strict_option(parser)

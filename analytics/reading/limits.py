@@ -49,3 +49,5 @@ DIGESTS_LISTED_MAX: Final = 10_000
 """Branches in digests.json, the largest ones, which a person may compare: 1.3 MB. The table of digests has all."""
 NAMES_SIZE_MAX: Final = 16 << 20
 """Bytes of JSON that say what keys are called: over 100,000 names of the longest kind."""
+EXPORT_LIST_SIZE_MAX: Final = 16 << 20
+"""Characters of a file that names exports: some 100,000 nodes."""

@@ -59,7 +59,7 @@ def analyze(
         list[str] | None,
         typer.Argument(
             metavar="[EXPORT...]",
-            help="Exports of one or more nodes, folders or URLs, read as one; by default this node's.",
+            help="Exports of nodes, read as one: folders, URLs or @FILE, which lists some; by default this node's.",
         ),
     ] = None,
     out: Annotated[str, typer.Option(help="Folder or URL for tables, digests and report.html.")] = "analysis",
@@ -120,7 +120,10 @@ def audit(
     context: typer.Context,
     export_folders: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[EXPORT...]", help="Exports of one or more nodes; by default this node's."),
+        typer.Argument(
+            metavar="[EXPORT...]",
+            help="Exports of nodes, as `analyze` takes them; by default this node's.",
+        ),
     ] = None,
     out: Annotated[str, typer.Option(help="Folder or URL for the table of findings.")] = "audit",
     master: MasterOption = None,

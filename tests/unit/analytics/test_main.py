@@ -8,6 +8,7 @@ import subprocess
 import sys
 from argparse import Namespace
 from pathlib import Path
+from threading import Barrier
 from typing import NoReturn
 
 import fsspec  # type: ignore[import-untyped]  # it has no types
@@ -17,10 +18,14 @@ from analytics import __main__, analyze, command, session
 from analytics.audit import audit
 from analytics.audit import command as audit_command
 from analytics.order.branch_tasks import LargeBranchRefused
+from analytics.reading import given_exports
 from analytics.reading.given_exports import GivenExports
+from analytics.reading.limits import EXPORT_LIST_SIZE_MAX
 from analytics.results import JOURNAL_NAME
 from analytics.study import command as study_command
 from node.runtime.errors import ERROR_KINDS, EXIT_OK
+from ravel.exports import fetching
+from ravel.exports.checking import Export, ExportError
 from ravel.exports.schema import MANIFEST_NAME, text_id
 from tests.support.exports import DAY_MS, T0_MS, Row, change_manifest, change_rows, id_of, write_export
 
@@ -91,6 +96,40 @@ def test_an_export_elsewhere_is_set_aside_by_the_url_that_was_given(
     assert [one.source for one in given.read(["memory://stranger/export", good])] == [str(good)]
     assert [one.source for one in given.set_aside] == ["memory://stranger/export"]
     assert "memory://stranger/export/commits/part-00000001.parquet row 0" in given.set_aside[0].reason
+
+
+def test_a_file_names_exports_a_line_each(tmp_path: Path) -> None:
+    named = [write_export(tmp_path / name, [Row("a")], node=name) for name in "ab"]
+    listed = tmp_path / "nodes.txt"
+    listed.write_text(f"{named[0]}\n\n  {named[1]}\n{tmp_path}/none\n")
+    given = GivenExports(lambda _: None, strict=False)
+    assert [one.node for one in given.read([f"@{listed}"])] == ["a", "b"]
+    assert [one.source for one in given.set_aside] == [f"{tmp_path}/none"]
+    with pytest.raises(ExportError, match="is given twice"):
+        given.read([named[0], f"@{listed}"])
+    listed.write_text("\n")
+    with pytest.raises(ExportError, match=f"{listed} names no export"):
+        given.read([f"@{listed}"])
+    with pytest.raises(ExportError, match=f"{tmp_path} is no list of exports"):
+        given.read([f"@{tmp_path}"])
+    listed.write_text(" " * (EXPORT_LIST_SIZE_MAX + 1))
+    with pytest.raises(ExportError, match="too large for a list of exports"):
+        given.read([f"@{listed}"])
+
+
+def test_manifests_of_many_exports_are_asked_for_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export = write_export(tmp_path / "export", [Row("a")])
+    together = Barrier(3, timeout=60)  # one that waits for the others ends only where all were begun
+
+    def list_source(_source: str, *, with_blocks: bool) -> Export:
+        together.wait()
+        return fetching.list_source(str(export), with_blocks=with_blocks)
+
+    monkeypatch.setattr(given_exports, "list_source", list_source)
+    given = GivenExports(lambda _: None, strict=True)
+    assert len(given.read(["memory://a", "memory://b", "memory://c"], is_here=False)) == 3
 
 
 @pytest.mark.slow
