@@ -1,44 +1,41 @@
 """`UserRequests`: requests of this user that are at work, to which others give way."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
 import trio
 
 FIRST_SECONDS: Final = 1.0
-"""Seconds for which others give way to a request: one that takes longer mostly waits for a peer itself."""
+"""Seconds after the latest request began for which others give way: one that takes longer mostly waits for a peer itself."""
 
 
 class UserRequests:
-    """Requests at work, each for FIRST_SECONDS at most."""
+    """Count of requests at work."""
 
-    def __init__(self) -> None:
-        self._until: dict[
-            object, float
-        ] = {}  # by request: when others give way to it no more, the first first
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """`clock` counts seconds, in any thread."""
+        self._clock = clock
+        self._count = 0
+        self._until = 0.0
         self._none_left = trio.Event()
 
     @property
     def are_at_work(self) -> bool:
-        """Return True if there is any."""
-        while self._until:
-            first = next(iter(self._until))
-            if self._until[first] > trio.current_time():
-                return True
-            del self._until[first]
-        return False
+        """Return True if others are to give way to any. For every thread."""
+        return self._count > 0 and self._clock() < self._until
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
         """Count one request while the block lasts."""
-        request = object()
-        self._until[request] = trio.current_time() + FIRST_SECONDS
+        self._count += 1
+        self._until = self._clock() + FIRST_SECONDS
         try:
             yield
         finally:
-            self._until.pop(request, None)
-            if not self._until:
+            self._count -= 1
+            if not self._count:
                 self._none_left.set()
                 self._none_left = trio.Event()
 
@@ -59,7 +56,7 @@ class GivingWay:
 
     @property
     def is_due(self) -> bool:
-        """Return True if there is a request to give way to."""
+        """Return True if there is a request to give way to. For every thread."""
         return self._requests.are_at_work
 
     async def wait(self) -> None:

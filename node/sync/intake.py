@@ -26,7 +26,13 @@ from node.runtime.scheduling import FairLock, WorkAccount, WorkBill
 from node.runtime.user_requests import GivingWay
 from node.sync.conversation import Conversation
 from protocol.ids import CommitId, TopicKey
-from protocol.limits.peers import PENDING_SENDERS_MAX, RELEASED_COUNT_MAX, SIGNATURE_SECONDS, SLICE_SECONDS
+from protocol.limits.peers import (
+    CUT_SLICE_SECONDS,
+    PENDING_SENDERS_MAX,
+    RELEASED_COUNT_MAX,
+    SIGNATURE_SECONDS,
+    SLICE_SECONDS,
+)
 from storage.engine.errors import StorageError
 from storage.repos.epochs import Topic
 
@@ -70,6 +76,7 @@ class Intake:
         self._account = account
         self._note_waiting = note_waiting
         self._announce = announce
+        self._giving_way = giving_way
         self._reading = FairLock(_count_readings(reader), giving_way)
         self._storing = FairLock(1, giving_way)
         self._turn = threading.Lock()
@@ -199,7 +206,7 @@ class Intake:
         return release_more(self._replica, self._clock_ms(), self._share(count)), self._cpu_clock() - began
 
     def _share(self, count: int) -> Share:
-        """Make the share of one slice: it is over after SLICE_SECONDS."""
+        """Make the share of one slice: it is over after SLICE_SECONDS, or sooner where this user asks for something."""
         began = self._cpu_clock()
         # A thread uses no more of the processor than time passes, and asking for that is several times as fast.
         is_threads = self._cpu_clock is time.thread_time
@@ -207,6 +214,8 @@ class Intake:
 
         def is_over() -> bool:
             nonlocal look_at
+            if self._giving_way.is_due:
+                return self._cpu_clock() - began >= CUT_SLICE_SECONDS
             now = time.perf_counter()
             if now <= look_at:
                 return False

@@ -1,5 +1,6 @@
 """Who pays for what: budgets, turns by what was used, and work in slices."""
 
+from contextlib import nullcontext
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -281,9 +282,18 @@ async def test_who_is_cancelled_while_it_waits_holds_up_nobody(when: str) -> Non
             pass
 
 
+@pytest.mark.parametrize(
+    "ticks_of_slice, is_at_work, least", [(0.6, False, 3), (0.1, False, 1), (0.11, True, 6)]
+)
 async def test_a_batch_is_stored_in_slices_and_whole_at_the_end(
-    tmp_path: Path, world: World, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    ticks_of_slice: float,
+    is_at_work: bool,
+    least: int,
 ) -> None:
+    """In shorter ones while a request of the user is at work."""
     items = world.write("a, a <- b, b <- c, c <- d, d <- e, e <- f")
     replica, branch = world.copy()
     topic = writing_topic(replica, branch)
@@ -292,7 +302,7 @@ async def test_a_batch_is_stored_in_slices_and_whole_at_the_end(
         hub = alice.hub
         monkeypatch.setattr(hub, "replica", replica)
         monkeypatch.setattr(hub.intake, "_replica", replica)
-        monkeypatch.setattr(hub.intake, "_cpu_clock", lambda: next(ticks) * 0.6 * SLICE_SECONDS)
+        monkeypatch.setattr(hub.intake, "_cpu_clock", lambda: next(ticks) * ticks_of_slice * SLICE_SECONDS)
         transactions = 0
         write = replica.database.write
 
@@ -305,11 +315,12 @@ async def test_a_batch_is_stored_in_slices_and_whole_at_the_end(
         happened = trio.Event()
         happened.set()
         bill = WorkBill(WorkAccount(_Clock()))
-        ingested = await hub.intake.ingest(topic, items, happened, None, bill)
+        with hub.user_requests.at_work() if is_at_work else nullcontext():
+            ingested = await hub.intake.ingest(topic, items, happened, None, bill)
         assert len(ingested.accepted[topic.topic]) == 6
         assert ingested.left == []
-        assert transactions >= 3
-        assert bill.total > 3 * SLICE_SECONDS
+        assert least <= transactions <= least + 3
+        assert bill.total > least * ticks_of_slice * SLICE_SECONDS
 
 
 async def test_a_peer_over_its_budget_is_told_and_left_and_not_taken_again(

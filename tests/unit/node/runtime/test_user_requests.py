@@ -48,15 +48,16 @@ async def _is_at_work(requests: UserRequests, after: float) -> bool:
 
 async def test_to_a_request_that_takes_long_others_give_way_no_more(autojump_clock: MockClock) -> None:
     """It mostly waits for a peer itself: `ravel join`, or a file that is fetched."""
-    requests = UserRequests()
+    requests = UserRequests(trio.current_time)
     with requests.at_work():
-        assert [await _is_at_work(requests, seconds) for seconds in (FIRST_SECONDS - 0.1, 0.1)] == [
+        assert [await _is_at_work(requests, seconds) for seconds in (FIRST_SECONDS - 0.25, 0.25)] == [
             True,
             False,
         ]
         with requests.at_work():
             assert await _is_at_work(requests, 0), "another one"
-        assert not await _is_at_work(requests, 0)
+        assert await _is_at_work(requests, FIRST_SECONDS - 0.25), "by the latest that came"
+        assert not await _is_at_work(requests, 0.25)
 
 
 async def test_all_that_give_way_have_one_turn_in_that_time_in_the_order_of_their_coming(
