@@ -102,6 +102,7 @@ class HttpConnection:
     async def _parse_more(self) -> bool:
         """Parse the next bytes. Return False when nothing more comes."""
         piece = await self._take(self._stranger.read_size)
+        await self._stranger.wait_to_parse()
         self._parser.feed(piece)
         return bool(piece)
 

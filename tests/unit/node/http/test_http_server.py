@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import weakref
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ from node.http import connection as http_connection
 from node.http import server as http_server_module
 from node.http import strangers as http_strangers
 from node.http.connection import HttpConnection
+from node.http.parsing import RequestParser
 from node.http.server import TRUSTED
 from node.http.strangers import Stranger, Strangers
 from node.runtime.user_requests import UserRequests
@@ -383,6 +385,41 @@ async def test_strangers_give_way_to_requests_of_the_user(autojump_clock: MockCl
                 await trio.sleep(10 * GIVING_WAY_SECONDS + 0.005)
                 assert 5 <= answered <= 10, "one turn at a time, of a few at once"
     assert answered == 80
+
+
+async def test_strangers_that_come_at_once_are_parsed_one_in_a_turn_of_the_event_loop(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    class Loop(trio.abc.Instrument):
+        turns, parsed = 0, Counter[int]()
+
+        def after_io_wait(self, timeout: float) -> None:
+            self.turns += 1
+
+    loop, strangers, feed = Loop(), Strangers(), RequestParser.feed
+
+    def feed_counted(self: RequestParser, piece: bytes | memoryview) -> None:
+        loop.parsed[loop.turns] += bool(piece)
+        feed(self, piece)
+
+    monkeypatch.setattr(RequestParser, "feed", feed_counted)
+    trio.lowlevel.add_instrument(loop)
+    pairs = [_connection() for _ in range(20)]
+    async with trio.open_nursery() as nursery:
+        for _, stream in pairs:
+            nursery.start_soon(serve_alone, app, stream, strangers)
+        await trio.testing.wait_all_tasks_blocked()
+        for client, _ in pairs:
+            nursery.start_soon(client.send_all, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        for client, _ in pairs:
+            assert (await client.receive_some()).endswith(b"ok")
+            await client.aclose()
+    trio.lowlevel.remove_instrument(loop)
+    assert (loop.parsed.total(), max(loop.parsed.values())) == (20, 1)
 
 
 async def test_connections_are_accepted_more_slowly_while_a_request_of_the_user_is_at_work(
