@@ -99,9 +99,9 @@ class Presences:
             self._changed(num)
 
     def introduce(self, port: PresencePort, topic: TopicKey) -> None:
-        """Tell a peer whose node this is, once: where both follow a repo in which the user has a name. Costs O(1).
+        """Tell a peer whose node this is, once: where both follow a repo whose members know the user. Costs O(1).
 
-        Who reads by a link has none, and stays unknown to the members.
+        They do by the name that the user states there, or as a device of another. Who reads by a link stays unknown.
         """
         if port.is_introduced or self._speaker is None:
             return
@@ -109,7 +109,10 @@ class Presences:
         opened = tables.by_topic.get(topic)
         repo = None if opened is None else tables.repos.get(opened.repo_num)
         epoch = None if repo is None else tables.epochs.get(repo.epoch_num)
-        if repo is None or epoch is None or self._speaker[0] not in self._replica.people.stated(repo.repo_id):
+        if repo is None or epoch is None:
+            return
+        stated, devices = self._replica.people.stated(repo.repo_id), self._replica.persons(repo.repo_id)
+        if self._speaker[0] not in stated and self._speaker[0] not in devices:
             return
         ended = Presence(secrets.token_bytes(PRESENCE_SESSION_SIZE), root_branch(repo.repo_id))
         port.is_introduced = self._announce_to(port, epoch, ended)

@@ -190,6 +190,7 @@ def test_what_one_wrote_on_another_computer_is_ones_own(tmp_path: Path, page: Br
         page.until(says("said otherwise", f"{ROWS}[0]") + f" || {says('said otherwise', f'{ROWS}[1]')}")
         open_panel(page, "members")
         page.until("document.querySelectorAll('#members > li').length === 1")
+        page.until(says("Your other computer has everything", "document.getElementById('standing')"))
         picture(page, "two-computers")
         until_equal(laptop, phone, branch)
         posts_there = [one["text"] for one in phone.client.show_timeline(branch, limit=10)["items"]]

@@ -158,6 +158,19 @@ async def test_a_peer_is_told_once_whose_node_this_is_where_the_user_has_a_name(
     assert (user, said.branch, said.has_left) == (alice.author.user, root.branch_id, True)
 
 
+async def test_a_device_without_a_name_of_its_own_says_whose_it_is(
+    alice: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    presences, line = _presences(alice), Line(alice.epoch())
+    port = line.port()
+    presences.introduce(port, line.topic)
+    assert not line.told
+    facts = replace(NO_FACTS, persons={alice.author.user: BOB})
+    monkeypatch.setattr(alice.replica, "_facts", {alice.repo().repo_id: facts})
+    presences.introduce(port, line.topic)
+    assert len(line.told) == 1
+
+
 async def test_who_signs_on_a_connection_owns_the_peer_and_devices_are_their_persons(
     alice: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
