@@ -434,5 +434,5 @@ def test_a_text_that_one_may_no_more_change_takes_no_keys(tmp_path: Path, page: 
         page.until(f"{editable} === 'false'")
         page.evaluate(f"{INSIDE}.querySelector('.cm-content').focus()")
         page.type("after")
-        assert page.evaluate(SHOWN) == "Before."
+        page.until(f"{SHOWN} === 'Before.'")  # it is read anew, as by one who may read alone
         assert page.evaluate("document.getElementById('text-state').dataset.unsaved") == "0"
