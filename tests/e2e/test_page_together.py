@@ -114,6 +114,14 @@ def test_a_file_comes_to_the_other_and_a_fork_is_offered_and_merged_by_keys_alon
     page.until(says("(mine by Bob)", "document.getElementById('repos')"))
     page.until(says("All that came of it is merged", "document.getElementById('offers')"))
     picture(page, "offer-merged")
+    (offered,) = [one["repo"] for one in alice.client.list_repos()["repos"] if "mine by Bob" in one["name"]]
+    _show(page, alice.client.list_branches(offered)["branches"][0]["branch"])
+    page.until(says("a better step two", f"{ROWS}[0]"))
+    authors = f"[...new Set({ROWS}.map((row) => row.querySelector('.who').textContent))].sort()"
+    assert page.evaluate(authors) == ["Ann", "Bob"], (
+        "names that they state in the repo to which it was offered"
+    )
+    picture(page, "offered-branch")
     assert page.complaints() == bobs.complaints() == []
 
 

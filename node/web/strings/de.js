@@ -218,7 +218,7 @@ export const text = {
     browsers: "Telefone und Browser",
     settings: "Einstellungen",
     you: "Du",
-    tokens: "Tokens von Apps",
+    tokens: "Apps",
     health: "Zustand",
     backup: "Sicherung und Schlüssel",
     report: "Bericht",

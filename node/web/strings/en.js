@@ -215,7 +215,7 @@ export const text = {
     browsers: "Phones and browsers",
     settings: "Settings",
     you: "You",
-    tokens: "Tokens of apps",
+    tokens: "Apps",
     health: "Health",
     backup: "Backup and keys",
     report: "Report",
