@@ -113,5 +113,15 @@ def remove(api: "Client", device: DeviceArgument, yes: YesOption = False) -> "Re
 
     This user's own id: it is a device of nobody any more, and stays a member of the repos.
     """
-    confirm(f"{device} will read and write nothing new in your repos. Remove the device {device}?", yes=yes)
+
+    def question() -> str:
+        from node.runtime.resolve import resolve
+        from protocol.formats.text import parse_id
+
+        found = api.list_devices()["devices"]
+        one = resolve("device", device, [(parse_id(one["user"]), one["name"], one) for one in found])
+        called = one["name"] or device
+        return f"{called} will read and write nothing new in your repos. Remove the device {called}?"
+
+    confirm(question, yes=yes)
     return api.remove_device(device)

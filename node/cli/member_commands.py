@@ -159,7 +159,8 @@ def _called(api: "Client", repo: str, user: str) -> str:
         names = {composed(name) for name in (one["name"], one["stated_name"], one["petname"]) if name}
         if wanted in names or (len(user) >= PREFIX_SIZE_MIN and one["user"].startswith(user)):
             return person(one["name"], one["user"])
-    near = did_you_mean(user, sorted({one["name"] for one in members if one["name"]}))
+    names = {name for one in members for name in (one["name"], one["stated_name"], one["petname"]) if name}
+    near = did_you_mean(user, sorted(names))
     raise ServiceError(
         "not_found", f"no member is called {user!r}{near}", f"`ravel member list {repo}` shows members"
     )

@@ -171,7 +171,7 @@ _PARTS: Final[Mapping[str, Callable[["StandingPart"], str]]] = {
         f"{_count(one, 'commit')} {_verb(one, 'is', 'are')} damaged here, and asked of peers"
     ),
     "in_sync": lambda one: f"in sync with {_peers(one)}{_since(one)}",
-    "alone": lambda _: "no peer is connected",
+    "alone": lambda _: "nobody else is connected",
     "held": lambda one: f"{_peers(one)} had all commits ({_when.get()(one['at'] or 0)})",
     "not_shared": _not_shared,
     "syncing": lambda _: "not in sync yet",

@@ -41,7 +41,7 @@ def test_a_service_takes_over_the_daemon_and_is_removed_with_all_that_it_ran(
     assert second["pid"] != first["pid"], "the daemon of before was stopped"
     assert sum("enable" in one for one in calls()) == 1
     _run(home, "repo", "create", "garden")
-    assert "garden: no peer is connected" in _run(home, "uninstall")
+    assert "garden: nobody else is connected" in _run(home, "uninstall")
     assert "Removed" in _run(home, "uninstall", "--yes", "service", "--yes", "home")
     assert not is_locked(home)
     assert not home.exists()

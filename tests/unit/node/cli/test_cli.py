@@ -204,6 +204,17 @@ def test_nobody_is_asked_whether_to_exclude_somebody_who_is_not_there(
         assert "Exclude Ben from notes?" in asked.pop()
 
 
+def test_nobody_is_asked_whether_to_remove_a_device_that_is_not_there(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    phone = {"user": "q" * 51 + "a", "name": "phone"}
+    api = SimpleNamespace(list_devices=lambda: {"devices": [phone]})
+    monkeypatch.setattr("node.cli.answers.client", lambda _context: api)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    assert _run(monkeypatch, "device", "remove", "fone") == ERROR_KINDS["not_found"].exit_code
+    assert "no device is called 'fone'" in capsys.readouterr().err
+
+
 def test_a_no_changes_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True, readline=lambda: "n\n"))
     monkeypatch.setattr(typer, "prompt", lambda *_, **__: "n")

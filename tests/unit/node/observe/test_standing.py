@@ -99,9 +99,9 @@ CASES: dict[str, tuple[RepoFacts, Outlook, Unheld | int | None, str, str]] = {
         "in_sync",
         f"reading the repo without being a member; in sync with relay {SHORT} {SINCE}",
     ),
-    "nothing_known": (MEMBER, NO_OUTLOOK, None, "alone", f"no peer is connected; {UNKNOWN}"),
-    "all_held": (MEMBER, NO_OUTLOOK, 0, "alone", "no peer is connected"),
-    "two_unheld": (MEMBER, NO_OUTLOOK, 2, "alone", f"no peer is connected; {TWO}"),
+    "nothing_known": (MEMBER, NO_OUTLOOK, None, "alone", f"nobody else is connected; {UNKNOWN}"),
+    "all_held": (MEMBER, NO_OUTLOOK, 0, "alone", "nobody else is connected"),
+    "two_unheld": (MEMBER, NO_OUTLOOK, 2, "alone", f"nobody else is connected; {TWO}"),
     "nothing_is_heard_of_who_lacks_some": (
         MEMBER,
         _with(replace(LINK, unsent=3, going=60.0, stall=Stall(0, "nothing_heard"))),
@@ -135,29 +135,29 @@ CASES: dict[str, tuple[RepoFacts, Outlook, Unheld | int | None, str, str]] = {
         NO_OUTLOOK,
         1,
         "alone",
-        "no peer is connected; 1 of your commits is on this computer only, as far as known",
+        "nobody else is connected; 1 of your commits is on this computer only, as far as known",
     ),
     "more_unheld_than_are_counted": (
         MEMBER,
         NO_OUTLOOK,
         UNHELD_COUNTED_MAX,
         "alone",
-        "no peer is connected; at least 1000 of your commits are on this computer only, as far as known",
+        "nobody else is connected; at least 1000 of your commits are on this computer only, as far as known",
     ),
-    "held_before": (MEMBER, Outlook((), 0, {}, LAST), 0, "alone", f"no peer is connected; {HELD}"),
+    "held_before": (MEMBER, Outlook((), 0, {}, LAST), 0, "alone", f"nobody else is connected; {HELD}"),
     "held_by_a_relay_before_and_not_since": (
         MEMBER,
         Outlook((), 0, {}, LAST, last_is_relay=True),
         2,
         "alone",
-        f"no peer is connected; {TWO}",
+        f"nobody else is connected; {TWO}",
     ),
     "held_by_a_relay_but_for_a_file": (
         MEMBER,
         Outlook((), 0, {}, LAST, last_is_relay=True),
         Unheld(0, 1),
         "alone",
-        f"no peer is connected; {HELD.replace('peer', 'relay')}; "
+        f"nobody else is connected; {HELD.replace('peer', 'relay')}; "
         "1 of your files is on this computer only, as far as known",
     ),
     "level_but_for_files": (
@@ -172,7 +172,7 @@ CASES: dict[str, tuple[RepoFacts, Outlook, Unheld | int | None, str, str]] = {
         NO_OUTLOOK,
         Unheld(2, 3),
         "alone",
-        "no peer is connected; 2 of your commits are on this computer only, as far as known; "
+        "nobody else is connected; 2 of your commits are on this computer only, as far as known; "
         "3 of your files are on this computer only, as far as known",
     ),
     "nothing_known_but_a_file": (
@@ -180,7 +180,7 @@ CASES: dict[str, tuple[RepoFacts, Outlook, Unheld | int | None, str, str]] = {
         NO_OUTLOOK,
         Unheld(None, 1),
         "alone",
-        f"no peer is connected; {UNKNOWN}; 1 of your files is on this computer only, as far as known",
+        f"nobody else is connected; {UNKNOWN}; 1 of your files is on this computer only, as far as known",
     ),
     "not_shared": (
         MEMBER,
@@ -275,7 +275,7 @@ CASES: dict[str, tuple[RepoFacts, Outlook, Unheld | int | None, str, str]] = {
         0,
         "waiting",
         "waiting for secrets: members have gone on to new ones, "
-        "and none has handed them to this node yet; no peer is connected",
+        "and none has handed them to this node yet; nobody else is connected",
     ),
     "excluded": (
         replace(MEMBER, is_member=False, is_behind=True),
@@ -296,7 +296,7 @@ CASES: dict[str, tuple[RepoFacts, Outlook, Unheld | int | None, str, str]] = {
         NO_OUTLOOK,
         0,
         "joining",
-        "asked Ann to be let in, and waiting for an answer; code: a b c; no peer is connected",
+        "asked Ann to be let in, and waiting for an answer; code: a b c; nobody else is connected",
     ),
     "excluded_at": (
         replace(MEMBER, is_member=False, is_behind=True, behind_since=1_700_000_000),
@@ -311,7 +311,7 @@ CASES: dict[str, tuple[RepoFacts, Outlook, Unheld | int | None, str, str]] = {
         0,
         "waiting",
         "waiting for secrets since 9999-12-31 23:59 UTC: members have gone on to new ones, "
-        "and none has handed them to this node yet; no peer is connected",
+        "and none has handed them to this node yet; nobody else is connected",
     ),
     "waiting_for_what_people_hold": (
         replace(MEMBER, is_behind=True, holders=("Ann", "Ben", "Cid", "Dee", "Eve")),
@@ -319,7 +319,7 @@ CASES: dict[str, tuple[RepoFacts, Outlook, Unheld | int | None, str, str]] = {
         0,
         "waiting",
         "waiting for secrets: members have gone on to new ones, and none has handed them to this node yet, "
-        "which Ann or Ben or 3 others have; no peer is connected",
+        "which Ann or Ben or 3 others have; nobody else is connected",
     ),
     "lacks_earlier_ones": (
         replace(MEMBER, waiting=1, holders=("Ann",)),
@@ -334,14 +334,14 @@ CASES: dict[str, tuple[RepoFacts, Outlook, Unheld | int | None, str, str]] = {
         0,
         "waiting",
         "reading the repo without being a member; 3 commits wait for earlier ones that are not here; "
-        "no peer is connected",
+        "nobody else is connected",
     ),
     "an_epoch_is_due": (
         replace(MEMBER, is_due=True, starters=("Ann", "Ben")),
         NO_OUTLOOK,
         0,
         "alone",
-        "new secrets are due since the members have changed, which Ann or Ben start; no peer is connected",
+        "new secrets are due since the members have changed, which Ann or Ben start; nobody else is connected",
     ),
     "former": (
         replace(MEMBER, is_member=False),
@@ -364,21 +364,21 @@ CASES: dict[str, tuple[RepoFacts, Outlook, Unheld | int | None, str, str]] = {
         0,
         "alone",
         "your invitation was refused (it has been used up); "
-        "reading the repo without being a member; no peer is connected",
+        "reading the repo without being a member; nobody else is connected",
     ),
     "single_branches": (
         replace(READER, has_members=False),
         NO_OUTLOOK,
         0,
         "alone",
-        "reading single branches without being a member; no peer is connected",
+        "reading single branches without being a member; nobody else is connected",
     ),
     "joining": (
         replace(READER, is_joining=True),
         NO_OUTLOOK,
         0,
         "joining",
-        "joining: the membership has not come yet; no peer is connected",
+        "joining: the membership has not come yet; nobody else is connected",
     ),
     "damaged": (
         replace(MEMBER, is_damaged=True),
