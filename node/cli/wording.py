@@ -59,8 +59,9 @@ def time_of(field: str) -> Any:  # noqa: ANN401  # a column's function
 
 
 def first_line(text: str | None, width: int) -> str:
-    """Return the first line of a text, cut to a width."""
-    line = (text or "").strip().partition("\n")[0]
+    """Return the first line of a text, cut to a width, with `…` where something is left out."""
+    line, _, more = (text or "").strip().partition("\n")
+    line = f"{line.rstrip()} …" if more else line
     return line if len(line) <= width else line[: width - 1] + "…"
 
 

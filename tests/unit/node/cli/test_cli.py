@@ -279,7 +279,7 @@ def test_what_could_steer_a_terminal_is_not_shown(text: str) -> None:
 
 
 def test_texts_are_cut_to_one_line() -> None:
-    assert first_line("one\ntwo", 10) == "one"
+    assert first_line("one\ntwo", 10) == "one …"
     assert first_line("x" * 20, 10) == "x" * 9 + "…"
     assert first_line(None, 10) == ""
 
