@@ -34,7 +34,7 @@ from node.content.text_process import TextProcess
 from node.content.texts import Texts
 from node.contract.json_documents import JsonChange
 from node.ingest.replica import Replica
-from node.runtime.blocking import inline
+from node.runtime.blocking import inline, tune_interpreter
 from node.sync.hub import Hub
 from protocol.crypto.hashing import text_clients
 from protocol.crypto.keys import UserSeed
@@ -349,6 +349,7 @@ def compare_ingest(count: int) -> None:
 
 def main() -> None:
     """Print the figures."""
+    tune_interpreter()
     parser = argparse.ArgumentParser(description="Measure documents.")
     parser.add_argument("counts", nargs="*", type=int, default=[100, 10_000])
     parser.add_argument("--json", type=int, default=10_000, help="JSON documents of a query; 0: none")
