@@ -11,7 +11,7 @@ from sqlalchemy import Connection, bindparam, delete, select
 
 from protocol.ids import CommitId, UserId
 from storage.engine.bulk import change_rows, insert_rows, select_rows
-from storage.schema.document_schema import document_operations, document_tips
+from storage.schema.document_schema import document_increments, document_tips
 from storage.schema.schema import authors, commits
 from verifier.documents import OrderKey
 
@@ -28,36 +28,29 @@ _OF_KEY: Final = (
 )
 _COUNTER: Final = select(document_tips.c.added_count, document_tips.c.added).where(*_OF_KEY)
 _DROP: Final = delete(document_tips).where(*_OF_KEY[:2], document_tips.c.depth == bindparam("of_depth"))
+INCREMENT_COLUMNS: Final = tuple(column.name for column in document_increments.columns)
 _INCREMENTS: Final = (
     select(
-        document_operations.c.name,
-        document_operations.c.depth,
+        document_increments.c.name,
+        document_increments.c.depth,
         commits.c.passed,
         commits.c.rank,
         commits.c.commit_id,
     )
-    .join(commits, commits.c.num == document_operations.c.place_num)
-    .where(
-        document_operations.c.doc_num == bindparam("doc"),
-        document_operations.c.key == bindparam("key"),
-        document_operations.c.added.is_not(None),
-        document_operations.c.is_live,
-        document_operations.c.replaced == 0,
-    )
+    .join(commits, commits.c.num == document_increments.c.place_num)
+    .where(document_increments.c.doc_num == bindparam("doc"), document_increments.c.key == bindparam("key"))
 )
-
-
 _LONG: Final = select(document_tips.c.key).where(
     document_tips.c.doc_num == bindparam("doc"),
     document_tips.c.depth == COUNTER_DEPTH,
     document_tips.c.added_count > bindparam("count"),
 )
 _OWN: Final = (
-    _INCREMENTS.add_columns(document_operations.c.added)
+    _INCREMENTS.add_columns(document_increments.c.added)
     .join(authors, authors.c.num == commits.c.author_num)
     .where(
         commits.c.branch_num == bindparam("branch"),
-        commits.c.commit_id == document_operations.c.name,
+        commits.c.commit_id == document_increments.c.name,
         authors.c.user == bindparam("user"),
     )
     .order_by(commits.c.passed, commits.c.rank, commits.c.commit_id)
@@ -113,7 +106,7 @@ def load_own_increments(
 ) -> list[OwnIncrements]:
     """Load a user's own first `limit` increments of each counter of more than `count`. What was carried here is left out.
 
-    Costs O(what stands of the document, and operations about these counters).
+    Costs O(what stands of the document).
     """
     found: list[OwnIncrements] = []
     for key in select_rows(connection, _LONG, doc=doc_num, count=count).scalars():
@@ -125,7 +118,7 @@ def load_own_increments(
 
 
 def load_increments(connection: Connection, doc_num: int, key: bytes) -> list[Increment]:
-    """Load the increments of a register that stand, in canonical order. Costs O(operations about it, also replaced ones)."""
+    """Load the increments of a register that stand, in canonical order. Costs O(these)."""
     first: dict[CommitId, OrderKey] = {}
     for name, depth, passed, rank, commit_id in select_rows(connection, _INCREMENTS, doc=doc_num, key=key):
         place = (depth, passed, rank, commit_id)

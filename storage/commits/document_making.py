@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, select, update
 
 from protocol.formats.document_kinds import JSON, ValuesEdit
 from protocol.ids import CommitId
-from storage.commits.document_counters import COUNTER_DEPTH, Counter, insert_counters
+from storage.commits.document_counters import COUNTER_DEPTH, INCREMENT_COLUMNS, Counter, insert_counters
 from storage.commits.document_positions import PlacedItem, find_shown, insert_positions
 from storage.commits.document_rows import OPERATION_COLUMNS, SOURCE_COLUMNS, TIP_COLUMNS
 from storage.commits.documents import (
@@ -27,6 +27,7 @@ from storage.engine.database import Database
 from storage.engine.id_keys import chunks, pack_nums
 from storage.schema.document_schema import (
     OF_DOCUMENTS,
+    document_increments,
     document_operations,
     document_positions,
     document_sources,
@@ -119,6 +120,12 @@ def make_document(database: Database, connection: Connection, document: Document
     ]
     insert_rows(connection, document_operations, OPERATION_COLUMNS, operations)
     standing = [one for one in made.rows if not one.replaced]
+    increments = [
+        (num, one.key, one.source_num, one.name, one.place_num, one.place[0], one.added)
+        for one in standing
+        if one.added is not None
+    ]
+    insert_rows(connection, document_increments, INCREMENT_COLUMNS, increments)
     tips: list[tuple[object, ...]] = [
         (num, one.key, *one.place, one.source_num, one.name, one.is_there, one.position)
         for one in sorted(standing, key=lambda one: (one.key, one.place, one.source_num))

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Connection, Select, bindparam, delete, select, update
 
 from protocol.ids import CommitId
-from storage.commits.document_counters import COUNTER_DEPTH, Counter, keep_counters
+from storage.commits.document_counters import COUNTER_DEPTH, INCREMENT_COLUMNS, Counter, keep_counters
 from storage.commits.document_index_rows import forget_places
 from storage.commits.document_positions import keep_positions
 from storage.commits.documents import Document, find_changed, mark_stale, mark_stale_of, next_change
@@ -33,6 +33,7 @@ from storage.engine.bulk import (
 from storage.engine.database import Database
 from storage.engine.id_keys import LOOKUP_COUNT_MAX, PackedIds, chunks, pack_ids, unpack_ids
 from storage.schema.document_schema import (
+    document_increments,
     document_operations,
     document_positions,
     document_sources,
@@ -138,6 +139,12 @@ _DROP_SAID: Final = delete(document_tips).where(
     document_tips.c.doc_num == bindparam("doc"),
     document_tips.c.key == bindparam("of_key"),
     (document_tips.c.source_num == bindparam("source")) | (document_tips.c.depth == bindparam("of_depth")),
+)
+_DROP_INCREMENT: Final = delete(document_increments).where(
+    document_increments.c.doc_num == bindparam("doc"),
+    document_increments.c.key == bindparam("of_key"),
+    document_increments.c.source_num == bindparam("source"),
+    document_increments.c.name == bindparam("of_name"),
 )
 _DROP_OPERATIONS: Final = delete(document_operations).where(
     document_operations.c.doc_num == bindparam("doc"), document_operations.c.source_num == bindparam("source")
@@ -328,6 +335,7 @@ class Changes:
         placed = {(row.doc_num, row.key) for row in (*came, *went) if row.position is not None}
         more = dict.fromkeys({row.doc_num for row in (*came, *went)}, 0)
         counted = {(row.doc_num, row.key, row.name) for row in (*came, *went) if row.added is not None}
+        self._store_increments(came, went)
         came, went = ([row for row in some if row.added is None] for some in (came, went))
         places = load_places_of(self.connection, {row.place_num for row in (*came, *went)})
         change_rows(
@@ -357,6 +365,16 @@ class Changes:
         for doc_num, _ in were_there:
             more[doc_num] -= 1
         change_rows(self.connection, _CHANGED, [(count, changed_num, num) for num, count in more.items()])
+
+    def _store_increments(self, came: Iterable[_Row], went: Iterable[_Row]) -> None:
+        gone = [(row.doc_num, row.key, row.source_num, row.name) for row in went if row.added is not None]
+        change_rows(self.connection, _DROP_INCREMENT, gone)
+        rows = [
+            (row.doc_num, row.key, row.source_num, row.name, row.place_num, row.depth, row.added)
+            for row in came
+            if row.added is not None
+        ]
+        insert_rows(self.connection, document_increments, INCREMENT_COLUMNS, rows)
 
     def _find_counters(self, pairs: Iterable[_Pair]) -> dict[tuple[int, bytes], Counter]:
         """Return by how much counters change. Copies of an increment that say the same are one."""
@@ -494,6 +512,8 @@ def forget_operations(connection: Connection, nums: Sequence[int]) -> None:
         found = [_row(tuple(values)) for *values, _ in select_wanted(connection, _OF_SOURCES, part)]
         said = [(row.doc_num, row.key, row.source_num, COUNTER_DEPTH) for row in found]
         change_rows(connection, _DROP_SAID, said)
+        increments = [(row.doc_num, row.key, row.source_num, row.name) for row in found]
+        change_rows(connection, _DROP_INCREMENT, increments)
         change_rows(connection, _DROP_OPERATIONS, part)
     forget_places(connection, list(by_document))
     for doc_nums in chunks(list(by_document)):

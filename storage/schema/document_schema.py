@@ -7,7 +7,7 @@ items and keys stand here in the clear, as names of branches and files do; value
 
 from typing import Final
 
-from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, String, Table, UniqueConstraint, text
+from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, String, Table, UniqueConstraint
 
 from storage.schema.columns import NUM, Bytes, metadata
 
@@ -52,10 +52,23 @@ document_operations = Table(
     Column("added", BigInteger),  # that it adds to a counter (`verifier.json_contents.find_increment`)
     # Packed names of the commits whose operations about the key it replaces. Null: none, or the rows were made anew.
     Column("replaces", Bytes()),
-    Index("document_operations_added", "doc_num", "key", sqlite_where=text("added IS NOT NULL")),
     sqlite_with_rowid=False,
 )
 """Operations, also those that count no more. One *stands* if it is live and nothing replaces it."""
+
+document_increments = Table(
+    "document_increments",
+    metadata,
+    Column("doc_num", NUM, primary_key=True),
+    Column("key", Bytes(), primary_key=True),
+    Column("source_num", NUM, primary_key=True),
+    Column("name", Bytes(32), primary_key=True),
+    Column("place_num", NUM, nullable=False),
+    Column("depth", Integer, nullable=False),
+    Column("added", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""Increments of counters that stand, each as its operation says it."""
 
 document_sources = Table(
     "document_sources",
@@ -110,6 +123,7 @@ document_positions = Table(
 
 OF_DOCUMENTS: Final = (
     document_operations,
+    document_increments,
     document_sources,
     document_tips,
     document_unmet,

@@ -83,8 +83,7 @@ def test_a_new_store_has_the_declared_schema(tmp_path: Path, url: str) -> None:
             "SELECT indexname FROM pg_indexes WHERE indexdef LIKE '%WHERE%' AND schemaname = current_schema()"
         )
         assert set(connection.execute(text(partial)).scalars()) == {
-            "blocks_id_key", "commits_about", "commits_documents", "commits_threads", "document_operations_added",
-            "relay_commits_variants_key",
+            "blocks_id_key", "commits_about", "commits_documents", "commits_threads", "relay_commits_variants_key",
         }  # fmt: skip
     database.close()
     assert {path.name for path in tmp_path.iterdir()} == {"store-id"}
