@@ -290,7 +290,12 @@ def bare_board(edits: list[tuple[str, int, int, int]]) -> tuple[float, float]:
         loaded.apply_update(state)
         return loaded.get("cards", type=pycrdt.Map[Any]).to_py()
 
-    return edited, timed(read)[0]
+    taken = []
+    for _ in range(_ROUNDS):
+        began = time.process_time()
+        read()
+        taken.append(time.process_time() - began)
+    return edited, min(taken)
 
 
 def open_branch(folder: Path) -> tuple[Replica, Author, Branch]:
