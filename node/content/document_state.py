@@ -238,6 +238,8 @@ class DocumentState:
         """Load what is there in some documents, by their numbers; None where it is too much to be held together."""
         if any(isinstance(document, Unwritten) for document in documents):
             return None
+        if sum(document.entry_count for document in documents if document is not None) > _TOGETHER_COUNT_MAX:
+            return None
         nums = [document.num for document in documents if isinstance(document, Document)]
         found = load_tips_of(connection, nums, _TOGETHER_COUNT_MAX) if nums else {}
         if found is None:

@@ -435,6 +435,24 @@ def test_commits_that_come_together_read_what_was_said_of_their_keys_once(nodes:
     assert counts == [[0, 1], [0, 1]], "nothing can have been said of names that are new here"
 
 
+async def test_all_of_a_large_document_is_read_by_one_statement(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state_module, "_TOGETHER_COUNT_MAX", 3)
+    documents = Documents(nodes[0].hub, nodes[0].author, nodes[0].branch)
+    nodes[0].create_repo()
+    await documents.edit(DICT, "main", {str(number): "v" for number in range(4)})
+    heard: list[str] = []
+
+    def hear(_: object, __: object, statement: str, *___: object) -> None:
+        heard.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", hear)
+    assert (await documents.read(DICT, "main", "", len))[1] == 4
+    event.remove(Engine, "before_cursor_execute", hear)
+    assert sum("document_tips" in one for one in heard) == 1
+
+
 async def test_documents_are_listed_with_titles_and_without_those_removed_until_they_are_written(
     nodes: list[Node],
 ) -> None:
