@@ -12,7 +12,9 @@ READ_ERRORS: Final = ("too_large", "incomplete")
 """Codes of an endpoint that reads a document."""
 EDIT_ERRORS: Final = (*WRITE_ERRORS, "too_large")
 """Codes of an endpoint that writes to a document."""
-NAME: Final = "The document's name; empty for the unnamed one of its kind."
+NAME: Final = (
+    "The document's name; empty for the unnamed one of its kind. Lists leave out names that begin with a dot."
+)
 NAME_PARAMETER: Final = QueryParameter(name="name", type=str, default="", description=NAME)
 WINDOW: Final = (
     QueryParameter(name="offset", type=int, default=0, description="Pass over so many."),

@@ -29,7 +29,10 @@ DocumentName = Annotated[
     str,
     Meta(
         max_length=DOCUMENT_NAME_SIZE_MAX,
-        description="Name of the document, such as `card/7`. Empty: the branch's unnamed one.",
+        description=(
+            "Name of the document, such as `card/7`. Empty: the branch's unnamed one. Neither lists nor queries show names "
+            "that begin with a dot."
+        ),
     ),
 ]
 
