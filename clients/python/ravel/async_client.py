@@ -128,7 +128,7 @@ class AsyncClient(AsyncAllCalls):
         *,
         repo: str = "",
     ) -> AsyncJsonDocuments:
-        """Return the JSON documents of a branch that have such a name and meet a filter (docs/apps/json.md).
+        """Return the first JSON documents of a branch that have such a name and meet a filter (docs/apps/json.md).
 
         `branch`: several in a list, or None for all of `repo`, or of all repos.
         """

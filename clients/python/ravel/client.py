@@ -110,7 +110,7 @@ class Client(AllCalls):
         *,
         repo: str = "",
     ) -> JsonDocuments:
-        """Return the JSON documents of a branch that have such a name and meet a filter (docs/apps/json.md).
+        """Return the first JSON documents of a branch that have such a name and meet a filter (docs/apps/json.md).
 
         `branch`: several in a list, or None for all of `repo`, or of all repos.
         """
