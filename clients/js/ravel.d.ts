@@ -2965,7 +2965,7 @@ export class Ravel {
   showKeyWords(values?: {} & WordsRequest, options?: RequestOptions): Promise<KeyWords>;
   /** Be the user of 24 words or of a key file from now on, instead of one whose key is unused. */
   recoverUser(values?: {} & RecoveryRequest, options?: RequestOptions): Promise<RecoveredUser>;
-  /** Begin a backup in a new folder of the node's machine. It has all keys. */
+  /** Begin a backup in a folder of the node's machine. It has all keys. */
   startBackup(values: {} & BackupRequest, options?: RequestOptions): Promise<BackupStatus>;
   /** Show how the backup goes, or how the last one went. */
   showBackup(values?: {}, options?: RequestOptions): Promise<BackupStatus>;

@@ -90,7 +90,7 @@ class NodeService:
         self.settings = SettingsService(home, settings, hub.run_blocking)
         self.health = Health(home)
         self.own_keys = OwnKeys(home, hub)
-        self.backups = Backups(home, self.background, hub.run_blocking, clock)
+        self.backups = Backups(home, id_text(node_key), self.background, hub.run_blocking, clock)
         self.reports = Reports(home, exports, self.background, hub.run_blocking, clock)
         self._started_at = clock()
         self._drawing = trio.Lock()

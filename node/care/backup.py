@@ -1,72 +1,96 @@
-"""Creates and restores backups: one folder with a store snapshot, packs, keys and configuration.
+"""Makes, restores and checks backups: in one folder a snapshot of the store for each, packs, keys and configuration.
 
-A backup is made beside a running daemon, which never waits for it, or of a stopped node. It is written into a folder
-with another name and renamed when everything is durable: under the name that was asked for there is a whole backup or
-none. Its manifest holds every file's size and hash, and a restore believes nothing else. Keys are in it as they lie in
-the node's folder: sealed, or in the clear.
+A backup is made beside a running daemon, which never waits for it, or of a stopped node. What the folder has already is not
+written again. A backup gets its name when everything is durable: under a name there is a whole backup or none, and those
+before it are not touched. Its manifest holds every file's size and hash, and a restore believes nothing else. Keys are in
+it as they lie in the node's folder: sealed, or in the clear.
 """
 
 import fcntl
-import json
 import os
 import re
+import secrets
 import shutil
 import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from io import FileIO
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-import msgspec
 from blake3 import blake3
 
+from node.care.backup_folder import (
+    FILE_NAME,
+    FORMAT,
+    MANIFEST_NAME,
+    PAGES_NAME,
+    Backup,
+    Entry,
+    Manifest,
+    bad_backup,
+    find_backup,
+    finish_backup,
+    hash_of,
+    list_backups,
+    lock_folder,
+    next_number,
+    open_folder,
+    remove_older,
+    remove_unnamed,
+)
+from node.care.backup_pages import (
+    HASH_KEY_SIZE,
+    MAP_NAME,
+    NONE,
+    BadPages,
+    Last,
+    PageReader,
+    read_pages,
+    usable_files,
+    write_pages,
+)
 from node.home.config import CONFIG_NAME
 from node.home.folder_mark import MARK_NAME, check_store_stayed, write_mark
 from node.home.home import OWN_CERTIFICATE_NAME, hold_content, open_home
+from node.home.identity import read_keys
 from node.home.private_files import KEYS_NAME
 from node.home.tokens import TOKENS_NAME
+from node.observe.watching import store_sizes
 from node.runtime.errors import UNKNOWN_SCHEMA_ADVICE, ServiceError, storage_failed
 from node.runtime.version import VERSION
-from protocol.limits.files import BACKUP_FILE_COUNT_MAX, BACKUP_MANIFEST_SIZE_MAX
+from protocol.limits.files import FSCK_PROBLEMS_SHOWN_MAX
+from protocol.limits.users import DISK_FREE_MIN
 from ravel.home import LOCK_NAME, RUN_NAME
 from storage.engine.backup_rows import load_database, save_database
 from storage.engine.bulk import UNREADABLE
 from storage.engine.database import DATABASE_NAME, NewerSchema, NoStore, OlderSchema, StorageError
-from storage.engine.folders import make_folder, open_new, sync_file, sync_folder
+from storage.engine.folders import make_folder, open_new, sync_folder
 from storage.engine.losses import Loss, write_loss
 from storage.engine.store_identity import PACKS_NAME, STORE_ID_NAME
 
-MANIFEST_NAME: Final = "manifest.json"
-_FORMAT: Final = "ravel-backup1"
 _CHUNK_SIZE: Final = 1 << 20
 _NAME_PART_LENGTH: Final = 50
-"""Characters of a backup's name that its draft has: at most 200 of the 255 bytes that names may have."""
-_FILE_NAME: Final = rf"(?:{PACKS_NAME}/)?[A-Za-z0-9][A-Za-z0-9._-]{{0,127}}"
+"""Characters of a home's name that its draft has: at most 200 of the 255 bytes that names may have."""
 _NOT_KEPT: Final = re.compile(
-    rf"{re.escape(LOCK_NAME)}|{re.escape(RUN_NAME)}|{re.escape(STORE_ID_NAME)}|{re.escape(TOKENS_NAME)}|{re.escape(OWN_CERTIFICATE_NAME)}|{re.escape(MARK_NAME)}|.*\.(?:new|part|lock|log)|"
-    rf"{re.escape(DATABASE_NAME)}.*|.*\.sqlite"
+    "|".join(
+        map(re.escape, (LOCK_NAME, RUN_NAME, STORE_ID_NAME, TOKENS_NAME, OWN_CERTIFICATE_NAME, MARK_NAME))
+    )
+    + rf"|{MANIFEST_NAME}|{MAP_NAME}|.*\.(?:new|part|lock|log)|{re.escape(DATABASE_NAME)}.*|.*\.sqlite"
 )
 """Files of a node's folder that are of the moment, and what is of the database, which is copied in its own way.
 
 Tokens of apps are of the moment too: a restore would bring back those that were revoked since. A node makes its
 certificate again, so that a backup cannot pose as the page.
 """
+Progress = Callable[[int], object]
+"""Function that is called with the bytes that were read so far."""
 
 
-class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    path: Annotated[str, msgspec.Meta(pattern=rf"\A{_FILE_NAME}\Z")]
-    size: Annotated[int, msgspec.Meta(ge=0)]
-    blake3: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
-
-
-class _Manifest(msgspec.Struct, frozen=True):
-    format: str
-    version: str
-    schema: str  # of the store that is in it
-    created_at: int
-    files: Annotated[list[_Entry], msgspec.Meta(max_length=BACKUP_FILE_COUNT_MAX)]
+def _ignore(_done: int) -> None:
+    """Show no progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,102 +101,299 @@ class BackupSummary:
     files: int
     size: int  # bytes
     created_at: int  # unix seconds, of the backup
+    written: int | None = None
+    """Bytes that were not in the folder before; None of a restored node."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the manifest as answers have it."""
-        return {
+        answer: dict[str, Any] = {
             "path": str(self.path),
             "files": self.files,
             "size": self.size,
             "created_at": self.created_at,
         }
+        return answer if self.written is None else {**answer, "written": self.written}
 
 
-def create_backup(home: Path, out: Path, now: int) -> BackupSummary:
-    """Write a backup of the node in `home` as the new folder `out`; `now` is unix seconds.
+@dataclass(frozen=True, slots=True)
+class CheckedBackup:
+    """A backup that was read as a whole, and what is wrong with it."""
 
+    path: Path
+    created_at: int | None  # unix seconds; None where its manifest cannot be read
+    problems: list[str]
+
+
+def create_backup(
+    home: Path, folder: Path, now: int, *, keep: int | None = None, progress: Progress = _ignore
+) -> BackupSummary:
+    """Write a backup of the node in `home` into the folder of its backups; `now` is unix seconds.
+
+    With `keep`, only so many stay, the newest. Reads all of the database, and packs that the folder has not; writes what is
+    new, and MAP_ENTRY_SIZE bytes for each page.
     Raises ServiceError `already_exists`, `already_running` (while data is collected), `storage_failed`, `newer_schema`,
     and those of `open_home`.
     """
     url = open_home(home).storage_url
-    with hold_content(home, alone=False), _new_folder(out) as draft:
-        names = sorted(
-            path.name
-            for path in home.iterdir()
-            if path.is_file() and not _NOT_KEPT.fullmatch(path.name) and re.fullmatch(_FILE_NAME, path.name)
-        )
+    node = read_keys(home).node
+    with _explained(folder), hold_content(home, alone=False), open_folder(folder, node) as draft:
+        writing = _Writing(home, folder, draft, progress)
         check_store_stayed(home)
-        save_database(home, url, draft / DATABASE_NAME)
-        entries = [_entry_of(draft, DATABASE_NAME)]
-        entries += [_copy(home, draft, name) for name in names]
-        schema, packs = _read_schema_and_packs(draft / DATABASE_NAME)
-        if packs:
-            (draft / PACKS_NAME).mkdir(mode=0o700)
+        with _passing_copy(home, url, draft) as (copy, schema, packs):
+            # What is removed first makes room. Packs of a run that was cut are gone on with.
+            remove_unnamed(folder, {f"{PACKS_NAME}/{name}" for name in packs})
+            writing.write_database(copy)
+        for name in sorted(path.name for path in home.iterdir() if path.is_file() and _is_kept(path.name)):
+            writing.add(copy_file(home / name, draft / name, name))
         # The copy names packs that were whole before it was made, and none is changed or removed while this is held.
-        entries += [_copy(home, draft, f"{PACKS_NAME}/{name}") for name in packs]
-        manifest = _Manifest(_FORMAT, VERSION, schema, now, entries)
-        _write(draft / MANIFEST_NAME, json.dumps(msgspec.to_builtins(manifest), indent=1).encode())
-        if packs:
-            sync_folder(draft / PACKS_NAME)
-    return BackupSummary(out, len(entries), sum(entry.size for entry in entries), now)
+        for name in packs:
+            writing.add_pack(name)
+        made = writing.finish(schema, now)
+        if keep is not None:
+            remove_older(folder, keep)
+        remove_unnamed(folder, set())
+    return made
+
+
+def _is_kept(name: str) -> bool:
+    return not _NOT_KEPT.fullmatch(name) and re.fullmatch(FILE_NAME, name) is not None
+
+
+@contextmanager
+def _passing_copy(home: Path, url: str, draft: Path) -> Iterator[tuple[int, str, list[str]]]:
+    """Give a descriptor of a copy of the rows, their schema, and the names of their packs. No file of it is left.
+
+    It lies in the node's folder, or else in that of the backups, where it may have to travel over a network.
+    """
+    sizes = store_sizes(home)
+    free = shutil.disk_usage(home).free - DISK_FREE_MIN
+    place = draft if url or free < sizes["database"] + sizes["log"] else home
+    path = place / f"{DATABASE_NAME}.{secrets.token_hex(8)}.new"
+    handle = open_new(path)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)  # so that a start does not sweep it
+        save_database(home, url, path)
+        schema, packs = _read_schema_and_packs(path)
+        copy = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    finally:
+        path.unlink(missing_ok=True)
+        path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
+        os.close(handle)
+    try:
+        yield copy, schema, packs
+    finally:
+        os.close(copy)
+
+
+class _Writing:
+    """One backup that is being written, beside the last one of its folder."""
+
+    def __init__(self, home: Path, folder: Path, draft: Path, progress: Progress) -> None:
+        self._home = home
+        self._folder = folder
+        self._draft = draft
+        self._progress = progress
+        self._number = next_number(folder)
+        self._page_key = secrets.token_bytes(HASH_KEY_SIZE)
+        self._last = NONE
+        self._known: dict[str, Entry] = {}
+        self._entries: list[Entry] = []
+        self._pages: dict[int, int] = {}
+        self._read = self._written = self._database_size = 0
+        backups = list_backups(folder)
+        self._beside = [backup.number for backup in backups]
+        for backup in backups[-1:]:
+            self._go_on_with(backup)
+
+    def _go_on_with(self, backup: Backup) -> None:
+        """Take what the last backup has, where it can be read: else all is written."""
+        try:
+            manifest = backup.read_manifest()
+            if hash_file(backup.path / MAP_NAME).blake3 != hash_of(manifest, MAP_NAME):
+                return
+        except (ServiceError, FileNotFoundError):
+            return
+        self._page_key = bytes.fromhex(manifest.page_key)
+        self._last = Last(backup.path / MAP_NAME, usable_files(self._folder / PAGES_NAME, manifest.pages))
+        self._known = {entry.path: entry for entry in manifest.files if "/" in entry.path}
+
+    def write_database(self, copy: int) -> None:
+        """Write pages that are new, and the list of all. Raises OSError."""
+        self._pages = write_pages(copy, self._draft, self._number, self._page_key, self._last, self._progress)
+        self._database_size = self._read = os.fstat(copy).st_size
+        self.add(hash_file(self._draft / MAP_NAME))
+        new = self._draft / PAGES_NAME
+        self._written += new.stat().st_size
+        if self._number not in self._pages:
+            new.unlink()
+
+    def add(self, entry: Entry) -> None:
+        """Count a file that was written."""
+        self._entries.append(entry)
+        self._written += entry.size
+
+    def add_pack(self, name: str) -> None:
+        """Copy a pack of the node, unless the folder has it. Raises OSError."""
+        path = f"{PACKS_NAME}/{name}"
+        there = self._folder / path
+        size = there.stat().st_size if there.exists() else -1
+        entry = self._known.get(path)
+        if entry is None and size == (self._home / path).stat().st_size:  # of a run that was cut
+            found = hash_file(there, path)
+            entry = found if found == hash_file(self._home / path, path) else None
+        if entry is None or entry.size != size:
+            entry = copy_file(self._home / path, self._draft / name, path)
+            (self._draft / name).rename(there)
+            self._written += entry.size
+        self._entries.append(entry)
+        self._read += entry.size
+        self._progress(self._read)
+
+    def finish(self, schema: str, now: int) -> BackupSummary:
+        """Give the backup its name. Raises OSError."""
+        manifest = Manifest(
+            FORMAT,
+            VERSION,
+            schema,
+            now,
+            self._database_size,
+            self._page_key.hex(),
+            self._pages,
+            self._beside,
+            self._entries,
+        )
+        backup = finish_backup(self._draft, self._number, manifest)
+        return BackupSummary(backup.path, *_amount(manifest), now, self._written)
+
+
+def _amount(manifest: Manifest) -> tuple[int, int]:
+    """Return the number and bytes of the files that a backup becomes."""
+    sizes = [entry.size for entry in manifest.files if entry.path != MAP_NAME]
+    return len(sizes) + 1, sum(sizes) + manifest.database_size
 
 
 def restore_backup(
     backup: Path, home: Path, storage_url: str | None = None, *, is_latest: bool = False
 ) -> BackupSummary:
-    """Make a node of a backup in `home`, which must not be there or be empty; every file is checked first.
+    """Make a node of a backup, or of the newest in a folder, in `home`, which must not be there or be empty.
+
+    Every file is checked first.
 
     The rows go into the database that the backup's configuration names, or `storage_url` (empty: a file). Unless the backup
     `is_latest` (nothing was written since), the node asks a peer of each repo before it writes there: a place of a feed that
     was used since would be used twice.
-    Raises ServiceError `bad_input` for what is no whole backup, `already_exists`, `storage_failed`, `newer_schema`,
-    `bad_config`.
+    Raises ServiceError `bad_input` for what is no whole backup, `already_exists`, `already_running`, `storage_failed`,
+    `newer_schema`, `bad_config`.
     """
-    manifest = _read_manifest(backup)
-    if home.exists() and any(home.iterdir()):
-        raise ServiceError("already_exists", f"there is something in {home}", "choose another --home")
-    with _new_folder(home, replaces_empty=True) as draft:
-        if any("/" in entry.path for entry in manifest.files):
-            (draft / PACKS_NAME).mkdir(mode=0o700)
-        for entry in manifest.files:
-            try:
-                copied = _copy(backup, draft, entry.path, os.O_NOFOLLOW)
-            except FileNotFoundError:
-                raise _bad(backup, f"{entry.path} is not there") from None
-            if copied != entry:
-                raise _bad(backup, f"{entry.path} is not what it was when the backup was made")
-        _check_database(draft / DATABASE_NAME, backup)
-        _keep_all_files(draft / DATABASE_NAME, backup)
-        if (draft / PACKS_NAME).exists():
-            sync_folder(draft / PACKS_NAME)
-        given = () if storage_url is None else (f"storage.url={storage_url}",)
-        url = open_home(draft, given).storage_url
-        if url:
-            load_database(draft, url)
-        write_mark(draft)
-        if not is_latest:
-            write_loss(draft, Loss(None, None, restored_from=manifest.created_at, cause="restored"))
-    size = sum(entry.size for entry in manifest.files)
-    return BackupSummary(home, len(manifest.files), size, manifest.created_at)
+    found = find_backup(backup)
+    with _explained(home), lock_folder(found.folder, fcntl.LOCK_SH):
+        manifest = _read_whole_manifest(found)
+        if home.exists() and any(home.iterdir()):
+            raise ServiceError("already_exists", f"there is something in {home}", "choose another --home")
+        with _new_folder(home) as draft:
+            if any("/" in entry.path for entry in manifest.files):
+                (draft / PACKS_NAME).mkdir(mode=0o700)
+            for entry in manifest.files:
+                _restore_file(found, entry, draft)
+            _restore_database(found, manifest, draft / DATABASE_NAME)
+            if (draft / PACKS_NAME).exists():
+                sync_folder(draft / PACKS_NAME)
+            given = () if storage_url is None else (f"storage.url={storage_url}",)
+            url = open_home(draft, given).storage_url
+            if url:
+                load_database(draft, url)
+            write_mark(draft)
+            if not is_latest:
+                write_loss(draft, Loss(None, None, restored_from=manifest.created_at, cause="restored"))
+    return BackupSummary(home, *_amount(manifest), manifest.created_at)
 
 
-def _read_manifest(backup: Path) -> _Manifest:
-    path = backup / MANIFEST_NAME
+def _restore_file(backup: Backup, entry: Entry, draft: Path) -> None:
     try:
-        with path.open("rb") as file:
-            content = file.read(BACKUP_MANIFEST_SIZE_MAX + 1)
-        if len(content) > BACKUP_MANIFEST_SIZE_MAX:
-            raise _bad(backup, f"its manifest has more than {BACKUP_MANIFEST_SIZE_MAX} bytes")
-        manifest = msgspec.json.decode(content, type=_Manifest)
-    except OSError as error:
-        raise _bad(backup, f"no manifest can be read: {error}") from None
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise _bad(backup, f"its manifest is not of the expected form: {error}") from None
+        if entry.path == MAP_NAME:
+            copied = hash_file(backup.place_of(entry))
+        else:
+            copied = copy_file(backup.place_of(entry), draft / entry.path, entry.path, os.O_NOFOLLOW)
+    except FileNotFoundError:
+        raise bad_backup(backup.path, f"{entry.path} is not there") from None
+    if copied != entry:
+        raise bad_backup(backup.path, f"{entry.path} is not what it was when the backup was made")
+
+
+def _restore_database(backup: Backup, manifest: Manifest, path: Path) -> None:
+    handle = open_new(path)
+    try:
+        pages = backup.folder / PAGES_NAME
+        size = read_pages(pages, backup.path / MAP_NAME, bytes.fromhex(manifest.page_key), handle)
+        os.fsync(handle)
+    except BadPages as error:
+        raise bad_backup(backup.path, str(error)) from None
+    finally:
+        os.close(handle)
+    if size != manifest.database_size:
+        raise bad_backup(backup.path, f"its database has {size} bytes, not {manifest.database_size}")
+    _check_database(path, backup.path)
+    _keep_all_files(path, backup.path)
+
+
+def check_backups(folder: Path, progress: Progress = _ignore) -> list[CheckedBackup]:
+    """Read all that the backups of a folder name, each thing once, and return what is wrong. Costs O(bytes there).
+
+    Raises ServiceError `bad_input` where there is none, `already_running`, `storage_failed`.
+    """
+    newest = find_backup(folder)
+    with (
+        _explained(folder),
+        lock_folder(newest.folder, fcntl.LOCK_SH),
+        PageReader(newest.folder / PAGES_NAME) as reader,
+    ):
+        checking = _Checking(reader, progress)
+        backups = [newest] if newest.path == folder.absolute() else list_backups(newest.folder)
+        return [checking.check(backup) for backup in backups]
+
+
+@dataclass
+class _Checking:
+    """Packs and pages that were read already, for backups share them."""
+
+    reader: PageReader
+    progress: Progress
+    packs: dict[Path, Entry] = field(default_factory=dict)
+    done: int = 0
+
+    def check(self, backup: Backup) -> CheckedBackup:
+        try:
+            manifest = _read_whole_manifest(backup)
+        except ServiceError as error:
+            return CheckedBackup(backup.path, None, [error.message])
+        problems = [problem for entry in manifest.files if (problem := self._check_file(backup, entry))]
+        try:
+            self.reader.check(backup.path / MAP_NAME, bytes.fromhex(manifest.page_key))
+        except (BadPages, OSError) as error:
+            problems.append(str(error))
+        self.done += manifest.database_size
+        self.progress(self.done)
+        return CheckedBackup(backup.path, manifest.created_at, problems[:FSCK_PROBLEMS_SHOWN_MAX])
+
+    def _check_file(self, backup: Backup, entry: Entry) -> str:
+        path = backup.place_of(entry)
+        try:
+            found = self.packs.get(path) or hash_file(path, entry.path)
+        except OSError as error:
+            return f"{entry.path} cannot be read: {error}"
+        if "/" in entry.path and path not in self.packs:
+            self.packs[path] = found
+            self.done += found.size
+            self.progress(self.done)
+        return "" if found == entry else f"{entry.path} is not what it was when the backup was made"
+
+
+def _read_whole_manifest(backup: Backup) -> Manifest:
+    manifest = backup.read_manifest()
     paths = {entry.path for entry in manifest.files}
-    if manifest.format != _FORMAT:
-        raise _bad(backup, f"its format is {manifest.format[:40]!r}, and this Ravel reads {_FORMAT}")
-    if len(paths) != len(manifest.files) or not ({DATABASE_NAME, CONFIG_NAME, KEYS_NAME} <= paths):
-        raise _bad(backup, "its manifest names a file twice, or not all that a node has")
+    needed = {MAP_NAME, CONFIG_NAME, KEYS_NAME}
+    if len(paths) != len(manifest.files) or not (needed <= paths) or DATABASE_NAME in paths:
+        raise bad_backup(backup.path, "its manifest names a file twice, or not all that a node has")
     return manifest
 
 
@@ -181,9 +402,9 @@ def _check_database(path: Path, backup: Path) -> None:
         with closing(sqlite3.connect(path)) as connection:
             answer = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     except UNREADABLE as error:
-        raise _bad(backup, f"its database cannot be read: {error}") from None
+        raise bad_backup(backup, f"its database cannot be read: {error}") from None
     if answer != "ok":
-        raise _bad(backup, f"its database is damaged: {answer}")
+        raise bad_backup(backup, f"its database is damaged: {answer}")
 
 
 def _keep_all_files(path: Path, backup: Path) -> None:
@@ -192,7 +413,7 @@ def _keep_all_files(path: Path, backup: Path) -> None:
         with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("DELETE FROM spared_files")
     except UNREADABLE as error:
-        raise _bad(backup, f"its database cannot be read: {error}") from None
+        raise bad_backup(backup, f"its database cannot be read: {error}") from None
 
 
 def _read_schema_and_packs(database: Path) -> tuple[str, list[str]]:
@@ -202,36 +423,36 @@ def _read_schema_and_packs(database: Path) -> tuple[str, list[str]]:
         return schema, [row[0] for row in connection.execute("SELECT name FROM packs ORDER BY num")]
 
 
-def draft_of(out: Path) -> Path:
-    """Return the folder that is written, and then renamed. Its name is shorter where that of `out` is as long as can be."""
-    return out.absolute().with_name(f".{out.name[:_NAME_PART_LENGTH]}.part")
+def home_draft(home: Path) -> Path:
+    """Return the folder that a restore writes, and then renames. Its name is shorter where that of `home` is very long."""
+    return home.absolute().with_name(f".{home.name[:_NAME_PART_LENGTH]}.part")
 
 
 @contextmanager
-def _new_folder(out: Path, *, replaces_empty: bool = False) -> Iterator[Path]:
-    """Give a folder to write into; name it `out` when the block ends well, and remove it otherwise.
+def _new_folder(home: Path) -> Iterator[Path]:
+    """Give a folder to write into; name it `home` when the block ends well, and remove it otherwise.
 
     What a killed process left of the same name is removed first; its lock tells it from one that is at work.
     """
-    if out.exists() and not replaces_empty:
-        raise ServiceError("already_exists", f"{out} is there already", "choose another name")
-    draft = draft_of(out)
-    try:
-        make_folder(draft)
-        handle = os.open(draft, os.O_RDONLY | os.O_DIRECTORY)
+    draft = home_draft(home)
+    make_folder(draft)
+    with lock_folder(draft, fcntl.LOCK_EX):
+        _empty(draft)
         try:
-            _lock_draft(handle, out)
-            _empty(draft)
-            try:
-                yield draft
-                os.fsync(handle)
-                draft.rename(out)
-            except BaseException:  # an interrupt too: nothing half is left
-                shutil.rmtree(draft, ignore_errors=True)
-                raise
-        finally:
-            os.close(handle)
-        sync_folder(out.absolute().parent)
+            yield draft
+            sync_folder(draft)
+            draft.rename(home)
+        except BaseException:  # an interrupt too: nothing half is left
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
+    sync_folder(home.absolute().parent)
+
+
+@contextmanager
+def _explained(out: Path) -> Iterator[None]:
+    """Make a ServiceError of what fails."""
+    try:
+        yield
     except StorageError as error:
         raise _failed(error) from error
     except (OSError, *UNREADABLE) as error:
@@ -248,15 +469,6 @@ def _failed(error: StorageError) -> ServiceError:
     return storage_failed(error, "look at [storage] url, and whether that server is up")
 
 
-def _lock_draft(handle: int, out: Path) -> None:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise ServiceError(
-            "already_running", f"another process is writing {out}", "wait for it, or choose another name"
-        ) from None
-
-
 def _empty(folder: Path) -> None:
     for path in folder.iterdir():
         if path.is_dir() and not path.is_symlink():
@@ -265,43 +477,39 @@ def _empty(folder: Path) -> None:
             path.unlink()
 
 
-def _copy(source: Path, target: Path, name: str, links: int = 0) -> _Entry:
+def copy_file(source: Path, target: Path, path: str, links: int = 0) -> Entry:
     """Copy one file and make it durable, readable by its owner alone; return its entry. Raises OSError.
 
     `links` is O_NOFOLLOW where a symbolic link could lead out of the folder.
     """
-    reading = os.open(source / name, os.O_RDONLY | links | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(reading, "rb", buffering=0) as file:
-        if not stat.S_ISREG(os.fstat(reading).st_mode):
-            raise OSError(f"{source / name} is not a file")
+    with _open_file(source, links) as file, os.fdopen(open_new(target), "wb", buffering=0) as copy:
         hasher = blake3()
         size = 0
-        writing = open_new(target / name)
-        with os.fdopen(writing, "wb", buffering=0) as copy:
-            while chunk := file.read(_CHUNK_SIZE):
-                hasher.update(chunk)
-                size += len(chunk)
-                rest = memoryview(chunk)
-                while rest:  # a disk that fills up writes a part
-                    rest = rest[copy.write(rest) :]
-            os.fsync(writing)
-    return _Entry(name, size, hasher.hexdigest())
-
-
-def _entry_of(folder: Path, name: str) -> _Entry:
-    path = folder / name
-    hasher = blake3()
-    with path.open("rb") as file:
         while chunk := file.read(_CHUNK_SIZE):
             hasher.update(chunk)
-    return _Entry(name, path.stat().st_size, hasher.hexdigest())
+            size += len(chunk)
+            rest = memoryview(chunk)
+            while rest:  # a disk that fills up writes a part
+                rest = rest[copy.write(rest) :]
+        os.fsync(copy.fileno())
+    return Entry(path, size, hasher.hexdigest())
 
 
-def _write(path: Path, content: bytes) -> None:
-    with os.fdopen(open_new(path), "wb") as file:
-        file.write(content)
-    sync_file(path)
+def hash_file(source: Path, path: str = "") -> Entry:
+    """Return the entry of a file, which is no link; its path is its name unless another is given. Raises OSError."""
+    with _open_file(source, os.O_NOFOLLOW) as file:
+        hasher = blake3()
+        size = 0
+        while chunk := file.read(_CHUNK_SIZE):
+            hasher.update(chunk)
+            size += len(chunk)
+    return Entry(path or source.name, size, hasher.hexdigest())
 
 
-def _bad(backup: Path, problem: str) -> ServiceError:
-    return ServiceError("bad_input", f"{backup} is not a whole backup: {problem}", "use another backup")
+def _open_file(source: Path, links: int) -> FileIO:
+    handle = os.open(source, os.O_RDONLY | links | os.O_NONBLOCK | os.O_CLOEXEC)
+    file = FileIO(handle)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        file.close()
+        raise OSError(f"{source} is not a file")
+    return file

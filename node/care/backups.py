@@ -4,14 +4,13 @@ import os
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from time import gmtime, strftime
 from typing import Final, TypedDict
 
 import msgspec
 import structlog
 
 from node.care.background import Background, run_command
-from node.care.backup import draft_of
+from node.care.backup_folder import check_folder, may_hold_backups
 from node.observe.watching import store_sizes
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
@@ -23,23 +22,29 @@ from ravel.types.care import BackupStatus
 log = structlog.get_logger()
 
 _SUGGESTIONS_MAX: Final = 100
-"""Names that are tried for a folder that is not there yet: more backups of one day than anybody makes."""
+"""Names that are tried for a folder: more nodes than anybody has."""
 
 
 class _Made(TypedDict):
     """Answer of `ravel backup`."""
 
     files: int
-    size: int
+    written: int
 
 
 class Backups:
     """Makes backups of one node, one at a time. `clock` gives unix seconds."""
 
     def __init__(
-        self, home: Path, background: Background, run_blocking: RunBlocking, clock: Callable[[], float]
+        self,
+        home: Path,
+        node: str,
+        background: Background,
+        run_blocking: RunBlocking,
+        clock: Callable[[], float],
     ) -> None:
         self._home = home
+        self._node = node
         self._background = background
         self._run_blocking = run_blocking
         self._clock = clock
@@ -47,14 +52,19 @@ class Backups:
         self._folder = ""
         self._began_at: int | None = None
         self._finished_at: int | None = None
-        self._files = self._size = 0
+        self._files = self._size = self._size_before = 0
         self._error = ""
 
     async def start(self, folder: str) -> BackupStatus:
-        """Begin one in a new folder. Raises ServiceError `bad_request`, `already_exists`, `already_running`."""
+        """Begin one in the folder of this node's backups.
+
+        Raises ServiceError `bad_request`, `already_exists`, `already_running`.
+        """
         path = await self._run_blocking(self._check, folder)
+        size_before = await self._run_blocking(lambda: _size_below(path))
         if self._running:
             raise ServiceError("already_running", "a backup is being made", "wait until it is done")
+        self._size_before = size_before
         self._background.start(lambda: self._make(path))
         self._running, self._folder, self._error = True, str(path), ""
         self._began_at, self._finished_at, self._files, self._size = int(self._clock()), None, 0, 0
@@ -75,9 +85,9 @@ class Backups:
             self._error = f"{error.message} ({error.advice})" if error.advice else error.message
             log.error("backup failed", code=error.code)
         else:
-            self._files, self._size = made["files"], made["size"]
+            self._files, self._size = made["files"], made["written"]
             self._finished_at = int(self._clock())
-            log.info("backup made", files=self._files, size=self._size)
+            log.info("backup made", files=self._files, written=self._size)
         finally:
             self._running = False
 
@@ -103,8 +113,7 @@ class Backups:
                 "that is in the node's own folder, which a backup is to outlive",
                 "choose another",
             )
-        if path.exists():
-            raise ServiceError("already_exists", f"{path} is there already", "choose another name")
+        check_folder(path, self._node)
         if not path.parent.is_dir():
             raise ServiceError(
                 "bad_request", f"there is no folder {path.parent}", "make it, or choose another"
@@ -112,8 +121,9 @@ class Backups:
         return path
 
     def _show(self) -> BackupStatus:
-        folder = Path(self._folder)
-        size = _size_below(draft_of(folder)) if self._running else self._size
+        size = self._size
+        if self._running:
+            size = max(0, _size_below(Path(self._folder)) - self._size_before)
         return {
             "running": self._running,
             "folder": self._folder,
@@ -121,7 +131,7 @@ class Backups:
             "finished_at": self._finished_at,
             "files": self._files,
             "size": size,
-            "size_expected": sum(store_sizes(self._home).values()),
+            "size_expected": 0 if self._size_before else sum(store_sizes(self._home).values()),
             "error": self._error,
             "suggested": str(self._suggest()),
             "restore_command": f"ravel --home NEW restore {shlex.quote(self._folder)}"
@@ -136,11 +146,14 @@ class Backups:
             place = Path.home()
         except RuntimeError:  # a service without a home
             place = self._home.absolute().parent
-        name = f"ravel-backup-{strftime('%Y-%m-%d', gmtime(self._clock()))}"
-        tried = (
-            place / (f"{name}-{number}" if number > 1 else name) for number in range(1, _SUGGESTIONS_MAX)
-        )
-        return next((path for path in tried if not os.path.exists(path)), place / f"{name}-new")
+        tried = (place / f"ravel-backup{f'-{one}' * (one > 1)}" for one in range(1, _SUGGESTIONS_MAX))
+        return next((path for path in tried if self._may_use(path)), place / "ravel-backup-new")
+
+    def _may_use(self, path: Path) -> bool:
+        try:
+            return may_hold_backups(path, self._node)
+        except OSError:
+            return False
 
 
 def _size_below(folder: Path) -> int:

@@ -38,17 +38,55 @@ _ELSE: Final = (
 _REPAIR: Final = "stop the daemon, and: ravel fsck --repair"
 
 
-@prints(words.BACKED_UP)
+def _print_backup(answer: Mapping[str, Any]) -> None:
+    if "backups" not in answer:
+        words.BACKED_UP(answer)
+        return
+    for one in answer["backups"]:
+        made_at = "" if one["created_at"] is None else f" of {date_text(one['created_at'])}"
+        print(display_safe(f"{one['path']}{made_at}: {counted(len(one['problems']), 'problem')}"))
+        for problem in one["problems"]:
+            print(display_safe(f"  {problem}"))
+    if answer["problems"]:
+        say_wrapped(
+            "what to do: remove the files that are named, and back up again: what the node still has is written anew"
+        )
+    else:
+        print("all is as it must be")
+
+
+@prints(_print_backup)
 def backup(
-    context: typer.Context, out: Annotated[Path, typer.Argument(help="The folder to create.")]
-) -> Mapping[str, object]:
-    """Write a backup of the node (store, keys, configuration). The daemon may run.
+    context: typer.Context,
+    folder: Annotated[Path, typer.Argument(help="The folder of this node's backups, made if it is absent.")],
+    keep: Annotated[
+        int | None, typer.Option(min=1, metavar="COUNT", help="Remove older backups: so many stay.")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing: read what all backups in the folder need.")
+    ] = False,
+) -> Outcome:
+    """Write a backup of the node (store, keys, configuration) into a folder of backups. The daemon may run.
 
-    The keys in it are as they are in the folder: sealed, or in the clear. It appears under its name when it is whole.
+    What the folder has is not written again. Each backup has a folder in it, named by a number and the date, needs no other
+    backup, and appears when it is whole. One may be removed by hand; the next run frees what it alone needed.
+    The keys in it are as they are in the node's folder: sealed, or in the clear.
     """
-    from node.care.backup import create_backup
+    from node.care.backup import check_backups, create_backup
+    from node.cli.progress import show_progress
 
-    return create_backup(settings(context).home, out, int(time.time())).as_json()
+    if check and keep is not None:
+        raise typer.BadParameter("--keep does not go with --check")
+    with show_progress("read", "byte", None) as progress:
+        if not check:
+            home = settings(context).home
+            made = create_backup(home, folder, int(time.time()), keep=keep, progress=progress)
+            return Outcome(made.as_json())
+        found = check_backups(folder, progress)
+    problems = sum(len(one.problems) for one in found)
+    listed = [{**asdict(one), "path": str(one.path)} for one in found]
+    code = ERROR_KINDS["damaged"].exit_code if problems else EXIT_OK
+    return Outcome({"path": str(folder), "backups": listed, "problems": problems}, exit_code=code)
 
 
 def _print_restored(shown: tuple[Mapping[str, object], str]) -> None:
@@ -60,7 +98,10 @@ def _print_restored(shown: tuple[Mapping[str, object], str]) -> None:
 @prints(_print_restored)
 def restore(
     context: typer.Context,
-    source: Annotated[Path, typer.Argument(metavar="BACKUP", help="A folder that `ravel backup` wrote.")],
+    source: Annotated[
+        Path,
+        typer.Argument(metavar="BACKUP", help="A folder of backups, for the newest; or one of those in it."),
+    ],
     storage_url: Annotated[
         str | None, typer.Option(help='Another database than the backup\'s; "" for a file in the folder.')
     ] = None,

@@ -349,7 +349,10 @@ def _bundle_read(values: _Values) -> str:
 BUNDLE_WRITTEN: Final = Says(_bundle_written, ("bundle read FILE", "what a member does with it"))
 BUNDLE_READ: Final = Says(_bundle_read)
 BACKED_UP: Final = Says(
-    lambda values: f"Backed up to {values['path']}. Its keys are kept as in the folder.",
+    lambda values: (
+        f"Backed up to {values['path']}: {size_text(values['size'])}, of which {size_text(values['written'])} are new.\n"
+        "Its keys are kept as in the node's folder."
+    ),
     ("--home NEW restore {path}", "make the node again"),
 )
 KEYS_SEALED: Final = Says(

@@ -53,7 +53,7 @@ class BackupRequest(Request, frozen=True):
         Meta(
             min_length=1,
             max_length=BACKUP_PATH_SIZE_MAX,
-            description="The folder to create on the node's machine: an absolute path, or one that begins with `~/`.",
+            description="The folder of backups on the node's machine: an absolute path, or one that begins with `~/`.",
         ),
     ]
 
@@ -161,7 +161,8 @@ START_BACKUP: Final = Endpoint(
     method="POST",
     path="/backups",
     scopes=PERSON,
-    summary="Begin a backup in a new folder of the node's machine. It has all keys.",
+    summary="Begin a backup in a folder of the node's machine. It has all keys.",
+    details="What earlier backups in the folder have is not written again.",
     request=BackupRequest,
     answer=BackupStatus,
     errors=("already_running", "already_exists", "storage_failed", "busy"),

@@ -15,6 +15,8 @@ BACKUP_MANIFEST_SIZE_MAX: Final = 64 * MIB
 """Bytes of a backup's manifest, which is read whole before anything in it is believed."""
 BACKUP_FILE_COUNT_MAX: Final = 400_000
 """Files that a backup's manifest names: one for each large add of files; so many fit its size."""
+BACKUP_PAGES_COUNT_MAX: Final = 500
+"""Files of pages that a backup names, all open at once. Then the smaller half is written again as one."""
 FSCK_PROBLEMS_SHOWN_MAX: Final = 1000
 """Problems that a check of a store names one by one; it counts all. A store that is damaged throughout has millions."""
 

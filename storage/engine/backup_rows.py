@@ -3,13 +3,15 @@
 The file is an SQLite store, so a backup of one kind of database can be restored to the other: that is how a store moves.
 """
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from storage.engine.copies import copy_database, copy_to_file, load_from_file
+from storage.engine.copies import fill_copy, fill_from_rows, load_from_file
 from storage.engine.database import FAILURES, explain, read_store
 from storage.engine.errors import NoStore, StorageError
+from storage.engine.folders import open_or_create
 from storage.engine.last_write import read_last_write
 from storage.engine.losses import check_has_rows, check_unused_log
 from storage.engine.postgresql import PostgresqlBackend
@@ -19,21 +21,23 @@ from storage.engine.store_identity import check_unbound
 
 
 def save_database(folder: Path, url: str, path: Path) -> None:
-    """Copy the rows of a folder's store, one moment of them, to a new SQLite file, while it is in use. Costs O(rows).
+    """Copy the rows of a folder's store, one moment of them, to an SQLite file, which is absent or empty.
 
-    Raises OSError, sqlite3.Error, StorageError.
+    The store may be in use. The copy is not durable. Costs O(rows). Raises OSError, sqlite3.Error, StorageError.
     """
     if not url:
         check_unbound(folder)
         if not SqliteBackend(folder).exists():
             raise NoStore(f"{folder} has no store yet: `ravel run` makes one")
         check_unused_log(folder, folder / DATABASE_NAME)
-        copy_database(folder / DATABASE_NAME, path)
+        os.close(open_or_create(path, os.O_RDWR))
+        fill_copy(folder / DATABASE_NAME, path)
         with closing(sqlite3.connect(path)) as connection:
             check_has_rows(connection, folder / DATABASE_NAME, read_last_write(folder))
         return
     with read_store(folder, url=url) as connection:
-        copy_to_file(connection, path, newest_revision())
+        os.close(open_or_create(path, os.O_RDWR))
+        fill_from_rows(connection, path, newest_revision())
 
 
 def load_database(folder: Path, url: str) -> None:

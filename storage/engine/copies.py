@@ -29,11 +29,20 @@ def copy_database(source: Path, target: Path) -> None:
     Raises OSError, sqlite3.Error; a target that was begun may be left then.
     """
     os.close(open_new(target))
+    fill_copy(source, target)
+    sync_file(target)
+
+
+def fill_copy(source: Path, target: Path) -> None:
+    """Copy the SQLite database at `source` into the empty file `target`, which is not durable yet.
+
+    Raises OSError, sqlite3.Error.
+    """
     there = f"{source.absolute().as_uri()}?mode=rw"  # a source that is not there is not made
     with closing(sqlite3.connect(there, uri=True)) as reader, closing(sqlite3.connect(target)) as writer:
+        writer.execute("PRAGMA synchronous=OFF")
         reader.backup(writer)
         writer.execute("PRAGMA journal_mode=DELETE")  # one file, without a log beside it
-    sync_file(target)
 
 
 OLDER: Final = "of-"
@@ -95,6 +104,15 @@ def copy_to_file(source: Connection, path: Path, revision: str) -> None:
     Durable when it returns. Raises OSError, DBAPIError; a file that was begun may be left then.
     """
     os.close(open_new(path))
+    fill_from_rows(source, path, revision)
+    sync_file(path)
+
+
+def fill_from_rows(source: Connection, path: Path, revision: str) -> None:
+    """Copy a PostgreSQL store, as the transaction of `source` sees it, into an empty file, which is not durable yet.
+
+    Raises OSError, DBAPIError.
+    """
     with _open_file(path) as target:
         # What is cut short is thrown away, so nothing has to be kept for its undoing.
         target.exec_driver_sql("PRAGMA journal_mode=OFF")
@@ -103,7 +121,6 @@ def copy_to_file(source: Connection, path: Path, revision: str) -> None:
         create(target, revision)
         _copy_rows(source, target, source)
         target.exec_driver_sql("COMMIT")
-    sync_file(path)
 
 
 def load_from_file(path: Path, target: Connection) -> None:

@@ -27,6 +27,7 @@ from urllib.parse import urlsplit
 from sqlalchemy import text
 
 from node.care.backup import restore_backup
+from node.care.backup_folder import list_backups
 from node.care.fsck import check_store
 from node.home.home import open_home
 from node.home.identity import open_keys
@@ -227,8 +228,9 @@ class Crashes:
         victim.start()
 
     def _back_up(self, victim: Peer) -> None:
-        """Beside the daemon; either of them is killed."""
-        out = self._folder / "backup"
+        """Beside the daemon, into the folder of those before; either of them is killed."""
+        out = self._folder / f"backups of {victim.home.name}"
+        before = list_backups(out) if out.exists() else []
         if self._chance.random() < 0.5:
             self._kill_command(victim, "backup", str(out))
         else:
@@ -237,12 +239,13 @@ class Crashes:
             victim.kill()
             assert process.wait(_WAIT_SECONDS) == 0, "a backup needs no daemon"
             victim.start()
-        if out.exists():
+        there = list_backups(out) if out.exists() else []
+        assert there[: len(before)] == before
+        for backup in there[-2:]:
             restored = self._folder / "restored"
-            restore_backup(out, restored, "")  # into a file, wherever the rows came from
+            restore_backup(backup.path, restored, "")  # into a file, wherever the rows came from
             _check_whole(restored)
             shutil.rmtree(restored)
-            shutil.rmtree(out)
 
     def _repair(self, victim: Peer) -> None:
         """Of a store whose ranks and heads are wrong, as they follow from commits."""

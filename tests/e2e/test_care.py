@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from node.care.backup import restore_backup
+from node.care.backup_folder import list_backups
 from node.care.doctor import PROBLEM, examine
 from node.home.identity import open_keys
 from node.runtime.errors import ERROR_KINDS, ServiceError
@@ -59,32 +59,49 @@ def test_a_backup_beside_a_daemon_becomes_the_same_node(tmp_path: Path) -> None:
 
 
 @pytest.mark.extended
-def test_a_killed_backup_is_whole_or_not_there(tmp_path: Path) -> None:
+def test_backups_that_are_killed_harm_none_before_them(tmp_path: Path) -> None:
     with peers(tmp_path, "alice") as (alice,):
-        _fill(alice)
-        out = tmp_path / "backup"
-        finished = 0
-        for round_number in range(6):
-            process = subprocess.Popen([*RAVEL, "--home", str(alice.home), "backup", str(out)])
+        branch = _fill(alice)
+        folder = tmp_path / "backups"
+        run_ravel(alice, "backup", str(folder))
+        digests = {"1": digest(alice, branch)}
+        for round_number in range(5):
+            alice.client.write_post(branch, f"round {round_number}")
+            alice.client.add_file(branch, [bytes([100 + round_number]) * (1 << 20)], name=f"{round_number}")
+            before = digest(alice, branch)
+            process = subprocess.Popen([*RAVEL, "--home", str(alice.home), "backup", str(folder)])
             deadline = time.monotonic() + 10
-            # As soon as anything is there, and a little later each time: the rest of it takes some hundredths.
-            part = tmp_path / ".backup.part"
-            while not part.exists() and not out.exists() and time.monotonic() < deadline:
-                pass
-            wanted = ("ravel.sqlite", "config.toml", "keys.json", "packs", "manifest.json")
-            name = wanted[round_number % len(wanted)]
-            while not (part / name).exists() and not out.exists() and time.monotonic() < deadline:
-                pass
+            # As soon as a part is there, each time another; the rest takes some hundredths.
+            part = (
+                folder / ".part" / ("", "pages", "database.map", "keys.json", "manifest.json")[round_number]
+            )
+            number = max(one.number for one in list_backups(folder))
+            while not part.exists() and time.monotonic() < deadline:
+                if max(one.number for one in list_backups(folder)) > number:
+                    break
             process.send_signal(signal.SIGKILL)
             process.wait()
-            if out.exists():
-                finished += 1
-                restore_backup(out, tmp_path / f"restored-{round_number}")
-                out.rename(tmp_path / f"kept-{round_number}")
-        assert finished < 6, "none was killed on its way"
-        run_ravel(alice, "backup", str(out))
-        assert (out / "keys.json").read_bytes() == (alice.home / "keys.json").read_bytes()
-        assert not (tmp_path / ".backup.part").exists()
+            newest = max(one.number for one in list_backups(folder))
+            if newest > number:
+                digests[str(newest)] = before
+        assert len(digests) < 6, "none was killed on its way"
+        made = json.loads(run_ravel(alice, "backup", str(folder), "--json").stdout)
+        digests[Path(made["path"]).name.partition("-")[0]] = digest(alice, branch)
+        assert made["written"] < made["size"] - (20 << 20), "the first file is there already"
+        assert not (folder / ".part").exists()
+        assert run_ravel(alice, "backup", "--check", str(folder)).stdout.endswith("all is as it must be\n")
+        alice.stop()
+        alice.home.rename(tmp_path / "gone")
+        for backup in list_backups(folder):
+            run_ravel(alice, "restore", str(backup.path))
+            alice.start()
+            assert digest(alice, branch) == digests[str(backup.number)]
+            alice.stop()
+            alice.home.rename(tmp_path / f"restored-{backup.number}")
+        (path,) = (one for one in (folder / "pages").iterdir() if one.name == "1")
+        path.unlink()
+        named = run_ravel(alice, "backup", "--check", str(folder), code=ERROR_KINDS["damaged"].exit_code)
+        assert "pages/1 is not there" in named.stdout
 
 
 @pytest.mark.extended

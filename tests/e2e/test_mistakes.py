@@ -123,7 +123,7 @@ MISTAKES: dict[str, tuple[Words, int, str, str]] = {
     "two daemons on one folder": (("run",), 12, "process", "ravel down"),
     "a repair beside a daemon": (("fsck", "--repair"), 12, "process", "ravel down"),
     "a restore into a used folder": (("restore", "{folder}"), 18, "not a whole backup", "another backup"),
-    "a backup over something": (("backup", "{folder}"), 6, "is there already", "another name"),
+    "a backup over something": (("backup", "{folder}"), 6, "holds other files", "empty folder"),
     "a file for a folder": (("--home", "{there}", "up", "--clear"), 19, "is a file", "--home"),
     "no node yet": (("--home", "{folder}/none", "status"), 11, "no node", " up"),
 }  # fmt: skip

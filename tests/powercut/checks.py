@@ -115,7 +115,7 @@ class Checker:
         problems += [
             f"backup lost: {name}"
             for name in sorted(ledger.backups)
-            if f"{BACKUPS}/{name}" not in state.folders
+            if not any(path.startswith(f"{BACKUPS}/{name}/1-") for path in state.folders)
         ]
         return problems + [
             problem for name in sorted(ledger.older) if (problem := self._check_older(state, name))
@@ -126,8 +126,7 @@ class Checker:
         names = {path.split("/")[1] for path in state.folders if path.startswith(f"{BACKUPS}/")}
         problems = []
         for name in sorted(names):
-            if not name.startswith("."):  # else it is not under its name yet
-                problems += self._check_backup(state, f"{BACKUPS}/{name}")
+            problems += self._check_backup(state, f"{BACKUPS}/{name}")
         return problems + self._check_export(state, ledger)
 
     def _check_home(self, state: State, ledger: Ledger) -> list[str]:
@@ -237,7 +236,9 @@ class Checker:
                     yield path
 
     def _check_backup(self, state: State, path: str) -> list[str]:
-        """Under its name there is a whole backup or none."""
+        """In its folder there is a whole backup or none."""
+        if not any(one.startswith(f"{path}/1-") for one in state.folders):
+            return []  # it is not under its name yet
         key = state.digest(path)
         if key not in self._backups:
             self.started += 1

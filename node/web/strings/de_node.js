@@ -96,14 +96,14 @@ export const ofNode = {
   whatToDo: (advice) => `Was zu tun ist: ${advice}`,
 
   // Backup and keys
-  backupAbout: "Eine Sicherung ist ein Ordner auf diesem Computer, am besten auf einer anderen Platte. Sie hat Speicher, Dateien, Einstellungen und Schlüssel: Verwahre sie so sicher wie deine Schlüssel.",
-  backupFolder: "Neuer Ordner",
+  backupAbout: "Eine Sicherung ist ein Ordner auf diesem Computer, am besten auf einer anderen Platte. Sie hat Speicher, Dateien, Einstellungen und Schlüssel: Verwahre sie so sicher wie deine Schlüssel. Sicherst du noch einmal in denselben Ordner, wird nur geschrieben, was neu ist.",
+  backupFolder: "Ordner",
   startBackup: "Jetzt sichern",
   backingUp: (folder) => `Sicherung in ${folder}…`,
   written: "Geschrieben",
   sizeOf: (size, expected) => `${size} von etwa ${expected}`,
   backupFailed: (why) => `Die Sicherung ist gescheitert. ${why}`,
-  backedUp: (folder, size, time) => `Gesichert in ${folder}: ${size}, ${time}.`,
+  backedUp: (folder, size, time) => `Gesichert in ${folder}: ${size} geschrieben, ${time}.`,
   restoreAbout: "Um sie zurückzuholen, führe dies auf einem Computer mit Ravel aus; NEW ist ein Ordner für den neuen Knoten:",
   restoreWarning: "Lass den zurückgeholten Knoten nie neben diesem laufen: Er ist derselbe Knoten und dieselbe Person.",
   restoreTitle: "Ich war schon einmal hier",

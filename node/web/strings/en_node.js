@@ -96,14 +96,14 @@ export const ofNode = {
   whatToDo: (advice) => `What to do: ${advice}`,
 
   // Backup and keys
-  backupAbout: "A backup is a folder on the computer with Ravel, best on another disk. It has the store, files, settings and keys: keep it as safe as your keys.",
-  backupFolder: "Folder to create",
+  backupAbout: "A backup is a folder on the computer with Ravel, best on another disk. It has the store, files, settings and keys: keep it as safe as your keys. Back up into it again, and only what is new is written.",
+  backupFolder: "Folder",
   startBackup: "Back up now",
   backingUp: (folder) => `Backing up into ${folder}…`,
   written: "Written",
   sizeOf: (size, expected) => `${size} of about ${expected}`,
   backupFailed: (why) => `The backup failed. ${why}`,
-  backedUp: (folder, size, time) => `Backed up into ${folder}: ${size}, ${time}.`,
+  backedUp: (folder, size, time) => `Backed up into ${folder}: ${size} written, ${time}.`,
   restoreAbout: "To restore it, run this on a computer with Ravel; NEW is a folder for the new node:",
   restoreWarning: "Never run the restored one beside this one: it is the same node and the same person.",
   restoreTitle: "I was here before",

@@ -78,8 +78,10 @@ export function Command({ command }) {
 function State({ backup }) {
   if (backup.running) {
     return html`<p id="backup-runs" role="status">${text.backingUp(backup.folder)}</p>
-      <progress max=${Math.max(backup.size_expected, backup.size, 1)} value=${backup.size} aria-label=${text.written}></progress>
-      <p class="facts">${text.sizeOf(bytes(backup.size), bytes(backup.size_expected))}</p>`;
+      ${backup.size_expected > 0
+        ? html`<progress max=${Math.max(backup.size_expected, backup.size)} value=${backup.size} aria-label=${text.written}></progress>
+          <p class="facts">${text.sizeOf(bytes(backup.size), bytes(backup.size_expected))}</p>`
+        : html`<progress aria-label=${text.written}></progress><p class="facts">${bytes(backup.size)}</p>`}`;
   }
   if (backup.error) return html`<p class="error" role="status">${text.backupFailed(text.sentence(backup.error))}</p>`;
   if (!backup.finished_at) return null;

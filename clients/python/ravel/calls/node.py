@@ -414,7 +414,10 @@ class NodeCalls(SyncCaller):
         )
 
     def start_backup(self, folder: str) -> BackupStatus:
-        """Begin a backup in a new folder of the node's machine. It has all keys."""
+        """Begin a backup in a folder of the node's machine. It has all keys.
+
+        What earlier backups in the folder have is not written again.
+        """
         return self._call(START_BACKUP, {"folder": folder})
 
     def show_backup(self) -> BackupStatus:

@@ -98,10 +98,12 @@ class BackupStatus(TypedDict):
     began_at: _Began
     finished_at: Annotated[int | None, means("Unix seconds, of one that went well.")]
     files: Count
-    size: Annotated[ByteCount, means("Bytes that are written.")]
-    size_expected: Annotated[ByteCount, means("Bytes of the store, about as many as it will have.")]
+    size: Annotated[ByteCount, means("Bytes that are written: what the folder had is not.")]
+    size_expected: Annotated[
+        ByteCount, means("About as many as the first one in a folder writes. Zero of a later one: not known.")
+    ]
     error: _Error
-    suggested: Annotated[str, means("A folder that is not there yet.")]
+    suggested: Annotated[str, means("A folder with backups of this node, or one that is not there yet.")]
     restore_command: _Command
     stop_command: _Command
 

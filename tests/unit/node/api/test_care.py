@@ -255,7 +255,7 @@ async def test_a_backup_goes_on_beside_requests_and_one_at_a_time(
             return CommandResult(0, {"files": 3})
         if len(asked) > 1:
             raise ServiceError("storage_failed", "the disk is full", "make room")
-        return CommandResult(0, {"files": 3, "size": 5000})
+        return CommandResult(0, {"files": 3, "written": 5000})
 
     monkeypatch.setattr(backups, "run_command", run)
     (tmp_path / "node").mkdir()
@@ -267,8 +267,8 @@ async def test_a_backup_goes_on_beside_requests_and_one_at_a_time(
         status, begun = await _backup(one, tmp_path / "made")
         assert (status, begun["running"], begun["finished_at"]) == (200, True, None)
         assert (await _backup(one, tmp_path / "other"))[0] == 409
-        (tmp_path / ".made.part").mkdir()
-        (tmp_path / ".made.part" / "store").write_bytes(b"x" * 700)
+        (tmp_path / "made" / ".part").mkdir(parents=True)
+        (tmp_path / "made" / ".part" / "pages").write_bytes(b"x" * 700)
         assert (await one.client.get(f"{API}/backups")).json()["size"] == 700
         goes_on.set()
         shown = await _ended(one)

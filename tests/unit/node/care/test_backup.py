@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert, select
 
-from node.care.backup import MANIFEST_NAME, create_backup, restore_backup
+from node.care.backup import create_backup, home_draft, restore_backup
+from node.care.backup_folder import MANIFEST_NAME
 from node.home.home import create_home, hold_content, lock_home, open_home
 from node.home.identity import read_keys
 from node.runtime.errors import ServiceError
@@ -21,6 +22,8 @@ from tests.support.nodes import Node
 from tests.support.older_stores import OLDER, make_older_store, older_is_known
 
 NOW = 1_700_000_000
+NAME = "1-2023-11-14"
+"""Of the first backup in a folder, of that time."""
 
 
 def _node(folder: Path) -> Node:
@@ -64,8 +67,9 @@ def test_a_backup_beside_a_running_node_is_the_node_as_it_was(tmp_path: Path) ->
     node.write(node.branch(), "after it")
     node.replica.close()
     os.umask(0o022)
-    entries = json.loads((tmp_path / "backup" / MANIFEST_NAME).read_text())["files"]
-    assert made.files == len(entries) == 5  # database, pack, configuration, keys, token
+    entries = json.loads((tmp_path / "backup" / NAME / MANIFEST_NAME).read_text())["files"]
+    assert made.files == len(entries) == 5  # pages for a database, pack, configuration, keys, token
+    assert made.path == tmp_path / "backup" / NAME
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "backup").rglob("*")}
     assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
     assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
@@ -88,7 +92,7 @@ def test_a_backup_of_an_older_store_says_its_schema(tmp_path: Path) -> None:
     with older_is_known():
         make_older_store(tmp_path / "home")
         create_backup(tmp_path / "home", tmp_path / "backup", NOW)
-        assert json.loads((tmp_path / "backup" / MANIFEST_NAME).read_text())["schema"] == OLDER
+        assert json.loads((tmp_path / "backup" / NAME / MANIFEST_NAME).read_text())["schema"] == OLDER
         restore_backup(tmp_path / "backup", tmp_path / "again")
         Database(tmp_path / "again").close()
 
@@ -141,45 +145,53 @@ def test_what_is_of_the_moment_is_left_out(tmp_path: Path) -> None:
     with lock_home(tmp_path / "home"):
         create_backup(tmp_path / "home", tmp_path / "backup", NOW)
     node.replica.close()
-    names = {path.name for path in (tmp_path / "backup").iterdir()}
-    assert names == {
+    assert {path.name for path in (tmp_path / "backup").iterdir()} == {"backups.json", "packs", "pages", NAME}
+    assert {path.name for path in (tmp_path / "backup" / NAME).iterdir()} == {
         "manifest.json",
-        "ravel.sqlite",
-        "packs",
+        "database.map",
         "config.toml",
         "keys.json",
         "api-token",
     }
 
 
-def test_nothing_is_written_over(tmp_path: Path) -> None:
+def test_no_folder_of_something_else_is_written_into(tmp_path: Path) -> None:
+    _node(tmp_path / "home").replica.close()
+    _node(tmp_path / "other").replica.close()
+    (tmp_path / "file").write_text("x")
+    create_backup(tmp_path / "other", tmp_path / "backup", NOW)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for folder, why in (("other", "other files"), ("file", "other files"), ("backup", "another node")):
+        with pytest.raises(ServiceError, match=why) as caught:
+            create_backup(tmp_path / "home", tmp_path / folder, NOW)
+        assert caught.value.code == "already_exists"
+    assert (
+        before.items() <= {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}.items()
+    )
+    (tmp_path / "empty").mkdir()
+    create_backup(tmp_path / "home", tmp_path / "empty", NOW)
+    with pytest.raises(ServiceError) as caught:
+        restore_backup(tmp_path / "empty", tmp_path / "home")
+    assert caught.value.code == "already_exists"
+    (tmp_path / "new").mkdir()
+    restore_backup(tmp_path / "empty", tmp_path / "new")
+
+
+def test_what_a_killed_restore_left_is_removed(tmp_path: Path) -> None:
     _node(tmp_path / "home").replica.close()
     create_backup(tmp_path / "home", tmp_path / "backup", NOW)
-    with pytest.raises(ServiceError) as caught:
-        create_backup(tmp_path / "home", tmp_path / "backup", NOW)
-    assert caught.value.code == "already_exists"
-    with pytest.raises(ServiceError) as caught:
-        restore_backup(tmp_path / "backup", tmp_path / "home")
-    assert caught.value.code == "already_exists"
-    (tmp_path / "empty").mkdir()
-    restore_backup(tmp_path / "backup", tmp_path / "empty")
-
-
-def test_what_a_killed_backup_left_is_removed_and_one_at_work_is_not(tmp_path: Path) -> None:
-    _node(tmp_path / "home").replica.close()
-    part = tmp_path / ".backup.part"
+    part = home_draft(tmp_path / "again")
     (part / "packs").mkdir(parents=True)
     (part / "ravel.sqlite").write_text("half")
-    create_backup(tmp_path / "home", tmp_path / "backup", NOW)
-    assert not part.exists()
     restore_backup(tmp_path / "backup", tmp_path / "again")
+    assert not part.exists()
 
 
 def test_the_longest_name_is_taken(tmp_path: Path) -> None:
     _node(tmp_path / "home").replica.close()
     for name in ("c" * 255, "ü" * 127):
         create_backup(tmp_path / "home", tmp_path / name, NOW)
-        assert (tmp_path / name / MANIFEST_NAME).is_file()
+        restore_backup(tmp_path / name, tmp_path / "restored" / name)
     with pytest.raises(ServiceError, match="could not be written"):
         restore_backup(tmp_path / ("c" * 255), tmp_path / "no" / ("c" * 256))
 
@@ -208,7 +220,7 @@ def test_no_backup_is_made_while_content_is_collected(tmp_path: Path) -> None:
         raise AssertionError("held")
 
 
-@pytest.mark.parametrize("name", ["ravel.sqlite", "keys.json", "packs"])
+@pytest.mark.parametrize("name", ["pages", f"{NAME}/database.map", f"{NAME}/keys.json", "packs"])
 def test_a_flipped_bit_is_found_before_anything_is_restored(tmp_path: Path, name: str) -> None:
     _node(tmp_path / "home").replica.close()
     create_backup(tmp_path / "home", tmp_path / "backup", NOW)
@@ -236,7 +248,10 @@ MANIFESTS: dict[str, tuple[str, str, str]] = {
     "hidden": ('"path": "keys.json"', '"path": ".bashrc"', "expected form"),
     "no_key": ('"path": "keys.json"', '"path": "other.key"', "not all that a node has"),
     "twice": ('"path": "api-token"', '"path": "keys.json"', "twice"),
-    "other_format": ("ravel-backup1", "ravel-backup2", "its format"),
+    "other_format": ("ravel-backup2", "ravel-backup1", "its format"),
+    "no_pages": ('"path": "database.map"', '"path": "other.map"', "not all that a node has"),
+    "a_database": ('"path": "api-token"', '"path": "ravel.sqlite"', "not all that a node has"),
+    "longer": ('"database_size": ', '"database_size": 1', "bytes, not"),
     "not_json": ("{", "{{", "expected form"),
     "missing": ('"path": "api-token"', '"path": "gone.key"', "is not there"),
 }
@@ -247,7 +262,7 @@ def test_a_manifest_is_not_believed(tmp_path: Path, defect: str) -> None:
     old, new, why = MANIFESTS[defect]
     _node(tmp_path / "home").replica.close()
     create_backup(tmp_path / "home", tmp_path / "backup", NOW)
-    path = tmp_path / "backup" / MANIFEST_NAME
+    path = tmp_path / "backup" / NAME / MANIFEST_NAME
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new, 1))
@@ -255,8 +270,8 @@ def test_a_manifest_is_not_believed(tmp_path: Path, defect: str) -> None:
 
 
 def test_a_manifest_has_a_bound(tmp_path: Path) -> None:
-    (tmp_path / "backup").mkdir()
-    with (tmp_path / "backup" / MANIFEST_NAME).open("wb") as file:
+    (tmp_path / "backup" / NAME).mkdir(parents=True)
+    with (tmp_path / "backup" / NAME / MANIFEST_NAME).open("wb") as file:
         file.truncate(BACKUP_MANIFEST_SIZE_MAX + 1)
     _refused(tmp_path, "bytes")
 
@@ -264,7 +279,7 @@ def test_a_manifest_has_a_bound(tmp_path: Path) -> None:
 def test_a_link_in_a_backup_leads_nowhere(tmp_path: Path) -> None:
     _node(tmp_path / "home").replica.close()
     create_backup(tmp_path / "home", tmp_path / "backup", NOW)
-    key = tmp_path / "backup" / "keys.json"
+    key = tmp_path / "backup" / NAME / "keys.json"
     key.rename(tmp_path / "elsewhere")
     key.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ServiceError):

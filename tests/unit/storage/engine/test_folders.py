@@ -128,7 +128,7 @@ def test_what_root_makes_in_a_users_folder_is_the_users(
     made = {begun.sub("", path) for path in given}
     wanted = {"config.toml", "api-token", "keys.json", "lock", "content.lock", "ravel.sqlite", "packs"}
     assert {"home", *(f"home/{name}" for name in wanted), "home/ravel.sqlite-last"} <= made
-    assert {"backup", "backup.part/ravel.sqlite", "backup.part/manifest.json"} <= made
+    assert {"backup", "backup/.part/database.map", "backup/.part/manifest.json", "backup/pages"} <= made
 
 
 def test_nothing_is_given_away_without_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
