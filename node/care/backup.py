@@ -177,7 +177,6 @@ def _passing_copy(home: Path, url: str, draft: Path) -> Iterator[tuple[int, str,
         copy = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     finally:
         path.unlink(missing_ok=True)
-        path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
         os.close(handle)
     try:
         yield copy, schema, packs

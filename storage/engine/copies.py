@@ -40,10 +40,18 @@ def fill_copy(source: Path, target: Path) -> None:
     """
     there = f"{source.absolute().as_uri()}?mode=rw"  # a source that is not there is not made
     with closing(sqlite3.connect(there, uri=True)) as reader, closing(sqlite3.connect(target)) as writer:
+        # A copy that is cut short is thrown away, and leaves no file beside it.
+        writer.execute("PRAGMA journal_mode=OFF")
         writer.execute("PRAGMA synchronous=OFF")
         reader.backup(writer)
-        writer.execute("PRAGMA journal_mode=DELETE")  # one file, without a log beside it
+    with target.open("r+b") as file:
+        file.seek(_VERSIONS_AT)
+        file.write(_WITHOUT_LOG)
 
+
+_VERSIONS_AT: Final = 18
+_WITHOUT_LOG: Final = b"\x01\x01"
+"""Bytes of SQLite's header that say whether a log may lie beside the file."""
 
 OLDER: Final = "of-"
 """With a revision behind it, the label of a copy that was made before a migration."""

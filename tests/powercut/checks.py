@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from node.authoring.author import Author
 from node.care.backup import restore_backup
+from node.care.backup_folder import list_backups
 from node.care.fsck import check_store
 from node.home.home import create_home, lock_home, open_home
 from node.home.identity import open_keys, read_keys
@@ -103,7 +104,7 @@ class Checker:
         self._seeds = [form for seed in seeds for form in (seed, seed.hex().encode())]
         self._opened: dict[bytes, Keys] = {}
         self._homes: dict[bytes, Found] = {}
-        self._backups: dict[bytes, str] = {}
+        self._backups: dict[bytes, list[str]] = {}
         self._exports: dict[bytes, tuple[int, str]] = {}
         self._older: dict[bytes, str] = {}
         self.started = 0
@@ -115,7 +116,7 @@ class Checker:
         problems += [
             f"backup lost: {name}"
             for name in sorted(ledger.backups)
-            if not any(path.startswith(f"{BACKUPS}/{name}/1-") for path in state.folders)
+            if f"{BACKUPS}/{name}" not in state.folders
         ]
         return problems + [
             problem for name in sorted(ledger.older) if (problem := self._check_older(state, name))
@@ -123,11 +124,7 @@ class Checker:
 
     def check_copies(self, state: State, ledger: Ledger) -> list[str]:
         """What is wrong with the backups and the export that are there."""
-        names = {path.split("/")[1] for path in state.folders if path.startswith(f"{BACKUPS}/")}
-        problems = []
-        for name in sorted(names):
-            problems += self._check_backup(state, f"{BACKUPS}/{name}")
-        return problems + self._check_export(state, ledger)
+        return self._check_backups(state) + self._check_export(state, ledger)
 
     def _check_home(self, state: State, ledger: Ledger) -> list[str]:
         if not ledger.user and not self._is_initialised(state):
@@ -235,19 +232,20 @@ class Checker:
                 if any(seed in content for seed in self._seeds):
                     yield path
 
-    def _check_backup(self, state: State, path: str) -> list[str]:
-        """In its folder there is a whole backup or none."""
-        if not any(one.startswith(f"{path}/1-") for one in state.folders):
-            return []  # it is not under its name yet
-        key = state.digest(path)
+    def _check_backups(self, state: State) -> list[str]:
+        """Under its name there is a whole backup or none, whatever became of those after it."""
+        key = state.digest(BACKUPS)
         if key not in self._backups:
-            self.started += 1
-            with self._laid_out(state.part(path)) as backup:
-                self._backups[key] = self._restore(backup)
-        return [f"backup: {path}: {self._backups[key]}"] if self._backups[key] else []
+            self._backups[key] = []
+            with self._laid_out(state.part(BACKUPS)) as folder:
+                for backup in list_backups(folder):
+                    self.started += 1
+                    if problem := self._restore(backup.path):
+                        self._backups[key].append(f"backup: {backup.name}: {problem}")
+        return self._backups[key]
 
     def _restore(self, backup: Path) -> str:
-        restored = backup.with_name(f"{backup.name} restored")
+        restored = backup.parent.with_name(f"{backup.parent.name} {backup.name} restored")
         try:
             restore_backup(backup, restored, "")
             findings = check_store(restored, self._open_keys(restored).store_key)

@@ -3,6 +3,7 @@
 Each act ends with a promise in the record: what the command or the API had answered by then.
 """
 
+import json
 import os
 import random
 import shutil
@@ -202,10 +203,8 @@ class Scenario:
     # --- commands ---
 
     def _backup(self) -> None:
-        self._names += 1
-        name = f"backup {self._names}"
-        self._run("backup", str(self.recording.root / BACKUPS / name))
-        self.recording.promise(backup=name)
+        made = self._run("backup", "--json", str(self.recording.root / BACKUPS))
+        self.recording.promise(backup=Path(json.loads(made)["path"]).name)
 
     def _upgrade(self) -> None:
         """Upgrade another store, which an older Ravel left."""
@@ -239,7 +238,7 @@ class Scenario:
         self._run(*command)
         self.recording.promise(protection=protection)
 
-    def _run(self, *command: str) -> None:
+    def _run(self, *command: str) -> str:
         done = subprocess.run(
             [*_RAVEL, "--home", str(self._home), *command],
             capture_output=True,
@@ -248,6 +247,7 @@ class Scenario:
             env={**os.environ, **self._environment},
         )
         assert done.returncode == 0, f"{command}: {done.stderr}"
+        return done.stdout
 
 
 @contextmanager
