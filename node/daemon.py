@@ -26,6 +26,7 @@ from node.api.event_streams import EventStreams
 from node.api.repeats import new_run
 from node.api.services import Services, make_services
 from node.authoring.author import Author
+from node.care.freeing import SpaceFreeing
 from node.care.giving_up import PostAges
 from node.circuits.quotas import CircuitQuotas
 from node.circuits.switch import CircuitSwitch
@@ -226,7 +227,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, reader: Reader) -> _E
                 nursery.start_soon(PortMapper(addresses, ask_router).run)
             nursery.start_soon(joiner.run)
             nursery.start_soon(services.branches.standings.run, author.user)
-            nursery.start_soon(PostAges(hub, author.user).run)
+            nursery.start_soon(SpaceFreeing(hub, PostAges(hub, author.user)).run)
             for run_task in _background_tasks(services, has_search=home.config.search.enabled):
                 nursery.start_soon(run_task)
             for peer, address, source, others in kept:

@@ -6,7 +6,7 @@ What it gives up comes again when it is opened. Documents, membership, and who w
 - what a compaction releases: others may erase that for good.
 
 A file is as old as the commit that added it. That commit is shown, for who has it not would collect the blocks as garbage;
-then its blocks that are here, one by one. It is marked then, and garbage collection deletes what no other file needs; a
+then its blocks that are here, one by one. It is marked then, and `node.care.freeing` deletes what no other file needs; a
 mark goes when more of the file is fetched.
 
 A body is given up for the sake of one peer. It has sent this body again, after it was asked for it by a node with this rule
@@ -32,7 +32,7 @@ from sqlalchemy import Connection
 from node.content.erasing import find_declared, find_released, make_erasures
 from node.sync.conversation import Conversation
 from node.sync.hub import Hub
-from node.sync.kept_parts import find_keepers, keep_looking
+from node.sync.kept_parts import find_keepers
 from protocol.ids import BlockId, CommitId, ObjectId, PeerId, UserId
 from protocol.limits.formats import TIMESTAMP_MAX_MS
 from protocol.limits.peers import BODIES_LOOK_SECONDS, FETCH_WINDOW_COUNT_MAX
@@ -73,10 +73,6 @@ class PostAges:
         self._hub = hub
         self._user = user
         self._unshown: dict[tuple[PeerId, ObjectId], float] = {}  # until when, the latest last
-
-    async def run(self) -> None:
-        """Look until cancelled: now and then, and after each change of what is kept."""
-        await keep_looking(self._hub, self.look, LOOK_SECONDS)
 
     async def look(self) -> int:
         """Give up what may go now; return how many posts and files. Raises StorageError.

@@ -24,9 +24,11 @@ from sqlalchemy import Connection
 
 from node.exports.export_headers import open_headers
 from node.exports.export_rights import open_rights
+from node.home.home import hold_content
 from node.ingest.replica import load_blocks_of, open_stored_commit
 from node.ingest.stored_commits import UNREADABLE
 from node.ingest.tables import Tables, load_tables
+from node.runtime.errors import ServiceError
 from protocol.crypto.keys import HashKey, StoreKey
 from protocol.formats.body import Body, UnknownBody
 from protocol.formats.content import Imported
@@ -84,7 +86,7 @@ class ExportAnswer(msgspec.Struct, frozen=True):
 def write_export(request: ExportRequest, patience: float = _PATIENCE_SECONDS) -> ExportSummary:
     """Do what is asked for, after at most `patience` seconds of waiting for another. Raises StorageError."""
     home = Path(request.home)
-    with _alone(home, patience):
+    with _alone(home, patience), _hold_content(home):
         remove_scratch(home / SCRATCH_NAME)  # of one that was killed, wherever this one goes
         plan = ExportPlan(
             node=request.node,
@@ -104,6 +106,15 @@ def write_export(request: ExportRequest, patience: float = _PATIENCE_SECONDS) ->
         store_key = StoreKey(bytes.fromhex(request.store_key)) or None
         destination = open_destination(request.destination, request.options, home / SCRATCH_NAME)
         return export_store(partial(read_store, home, store_key, request.storage_url), destination, plan)
+
+
+@contextmanager
+def _hold_content(home: Path) -> Iterator[None]:
+    try:
+        with hold_content(home, alone=False):
+            yield
+    except ServiceError as error:
+        raise StorageError(str(error)) from error
 
 
 @contextmanager

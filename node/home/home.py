@@ -292,20 +292,24 @@ def lock_home(path: Path) -> Iterator[None]:
 def hold_content(path: Path, *, alone: bool) -> Iterator[None]:
     """Keep all content in the folder's store while the block runs; where `alone`, all but the block itself do.
 
-    A daemon takes nothing out, so this goes beside one. Raises ServiceError `already_running`, `storage_failed`.
+    A daemon takes content out for moments, and not while others keep it. Raises ServiceError `already_running`,
+    `storage_failed`.
     """
     try:
         handle = open_or_create(path / CONTENT_LOCK_NAME, os.O_RDONLY)
     except OSError as error:
         raise _failed(path, error) from None
     try:
-        try:
-            fcntl.flock(handle, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-        except BlockingIOError:
-            at_work = "a backup or a check reads" if alone else "`ravel gc` takes content out of"
-            raise ServiceError(
-                "already_running", f"{at_work} {path}", "try again when it has ended"
-            ) from None
+        for _ in range(_LOCK_TRIES):  # a daemon takes content out in milliseconds
+            try:
+                fcntl.flock(handle, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(_LOCK_TRY_SECONDS)
+            else:
+                break
+        else:
+            at_work = "a backup, a check or an export reads" if alone else "`ravel gc` takes content out of"
+            raise ServiceError("already_running", f"{at_work} {path}", "try again when it has ended")
         yield
     finally:
         os.close(handle)

@@ -316,7 +316,9 @@ def store_sizes(home: Path, rows_size: int | None = None) -> dict[str, int]:
         elif path.suffix == ".sqlite":
             sizes["older"] += path.stat().st_size
     if (home / PACKS_NAME).exists():
-        sizes["packs"] = sum(path.stat().st_size for path in (home / PACKS_NAME).iterdir())
+        for path in (home / PACKS_NAME).iterdir():
+            with suppress(FileNotFoundError):  # what was given up goes meanwhile
+                sizes["packs"] += path.stat().st_size
     return sizes
 
 

@@ -1,28 +1,57 @@
 """Deletes blocks that no commit and no file needs: single rows, and packs in which nothing is needed.
 
-A pack of which some blocks are needed stays as it is, and what is dead in it is counted. The rows go in one transaction;
-files of packs after it, and where that is cut short the next start sweeps them.
+A pack of which a quarter or more is not needed is written anew without that (`pack_moves`). All goes in steps, each a short
+transaction, so that `ravel gc` and a daemon (`node.care.freeing`) have the same way, and one that is killed goes on later.
+
+**Beside a daemon** others write while a collection is under way. So it takes no more than blocks of posts and files whose
+content was given up, and rows that one commit alone can name; nothing while a block is damaged, which may hide others.
+Before each deletion, in its transaction, it looks what has come to need a block since the marks were made:
+
+- files that were added are marked too;
+- a file of those that is given up no more ends the collection, and so does damage;
+- rows that writes named once more stay (`Database.reused_rows`);
+- nothing that an open draft was told to be here goes (`Packs.hold_drafts`).
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import shutil
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
-from sqlalchemy import Connection, delete, func, select
+from sqlalchemy import Connection, Table, delete, func, select
 
-from storage.blobs.reachability import ReachedRows, mark_reached
-from storage.engine.database import Database, StorageError, read_store
-from storage.engine.id_keys import chunks
-from storage.engine.queries import stream_rows
+from protocol.formats.block import LEAF_START_SIZE, has_children
+from storage.blobs.files import IS_SPARED
+from storage.blobs.pack_moves import DamagedPack, mark_pack, move_blocks, remove_packs
+from storage.blobs.packs import Packs
+from storage.blobs.reachability import ReachedRows, Walk, mark_reached, no_marks
+from storage.commits.damaged import DamagedCount, count_damaged
+from storage.engine.database import Database, read_store
+from storage.engine.id_keys import chunks, id_key
+from storage.engine.queries import stream_parts, stream_rows
 from storage.engine.store_identity import PACKS_NAME
-from storage.schema.schema import blocks, pack_blocks, packs
+from storage.schema.schema import blocks, erasures, files, pack_blocks, packs, spared_files
 
-_BATCH = 1000
+_BATCH: Final = 1000
+_STEP_SIZE: Final = 32 << 20
+"""Bytes that one step moves or deletes: a second on a slow disk."""
+_STEP_ROWS: Final = 1000
+"""Rows that one step moves or deletes: some 20 ms of the one writer."""
+_MOVED_SHARE: Final = 4
+"""A pack is written anew if one in so many of its bytes is not needed."""
+_ADDED_MAX: Final = 1000
+"""Files added meanwhile that are marked in a step. After more a collection ends: it is begun anew later."""
+_ROOM_MIN: Final = 64 << 20
+"""Bytes of the disk that stay free beside what a pack's move needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Garbage:
-    """Blocks that are not needed: rows and bytes, whole packs and bytes, and dead bytes in packs that stay."""
+    """Blocks that are not needed: rows and bytes, packs that go or are written anew and the bytes that this frees, and dead
+    bytes in packs that stay."""
 
     blocks: int
     block_size: int
@@ -31,66 +60,288 @@ class Garbage:
     dead_size: int
 
 
+class Outdated(Exception):
+    """The store has changed so much that a collection has to be begun anew."""
+
+
+@dataclass(slots=True)
+class _Pack:
+    """Pack with row numbers of its blocks, and the bytes of those that are needed."""
+
+    num: int
+    name: str
+    size: int
+    live_size: int = 0
+    moved_size: int = 0
+    live: "array[int]" = field(default_factory=lambda: array("q"))
+    dead: "array[int]" = field(default_factory=lambda: array("q"))
+
+    @property
+    def dead_size(self) -> int:
+        return self.size - self.live_size - self.moved_size
+
+    @property
+    def is_worth_it(self) -> bool:
+        return not self.live or self.dead_size * _MOVED_SHARE >= self.size
+
+
+@dataclass(slots=True)
+class _Dead:
+    """Rows that are not needed, with their bytes, and packs that have such blocks; the newest last."""
+
+    inner: list[tuple[int, int]]  # rows that name others
+    rows: list[tuple[int, int]]  # the rest
+    packs: list[_Pack]
+
+    def weigh(self) -> Garbage:
+        gone = [pack for pack in self.packs if pack.is_worth_it]
+        return Garbage(
+            len(self.rows) + len(self.inner),
+            sum(size for _, size in self.rows + self.inner),
+            tuple(pack.name for pack in gone),
+            sum(pack.dead_size for pack in gone),
+            sum(pack.dead_size for pack in self.packs if not pack.is_worth_it),
+        )
+
+
 def find_garbage(folder: Path, url: str = "", *, keep_removed: bool) -> Garbage:
     """Find what `collect_garbage` would delete; change nothing. Costs O(blocks). Raises StorageError."""
     with read_store(folder, url=url) as connection:
         reached = mark_reached(connection, folder, with_removed=keep_removed)
-        return _weigh(connection, reached)
+        return _find_dead(connection, reached, None).weigh()
 
 
 def collect_garbage(folder: Path, url: str = "", *, keep_removed: bool) -> Garbage:
     """Delete what is not needed; nobody else may have the store open. Costs O(blocks). Raises StorageError."""
     database = Database(folder, url=url)
     try:
-        with database.write() as connection:
-            reached = mark_reached(connection, folder, with_removed=keep_removed)
-            garbage = _weigh(connection, reached)
-            dead = [num for num, _ in _dead_rows(connection, reached)]
-            for part in chunks(dead):
-                connection.execute(delete(blocks).where(blocks.c.num.in_(part)))
-            for names in chunks(garbage.packs):
-                nums = select(packs.c.num).where(packs.c.name.in_(names))
-                connection.execute(delete(pack_blocks).where(pack_blocks.c.pack_num.in_(nums)))
-                connection.execute(delete(packs).where(packs.c.name.in_(names)))
+        collection = Collection(database, Packs(database))
+        collection.mark_all(keep_removed=keep_removed)
+        garbage = collection.found()
+        while collection.step():
+            pass
     finally:
         database.close()
-    try:
-        for name in garbage.packs:
-            (folder / PACKS_NAME / name).unlink(missing_ok=True)
-    except OSError as error:
-        raise StorageError(f"{folder / PACKS_NAME}: {error}; the next start removes what is left") from error
+    remove_packs(folder, collection.retired)
     return garbage
 
 
-def _weigh(connection: Connection, reached: ReachedRows) -> Garbage:
-    sizes = [size for _, size in _dead_rows(connection, reached)]
-    live: set[int] = set()
-    dead_sizes: dict[int, int] = {}
-    rows = select(pack_blocks.c.num, pack_blocks.c.pack_num, pack_blocks.c.size)
-    for num, pack_num, size in stream_rows(connection, rows, _BATCH):
-        if reached.packed[num]:
-            live.add(pack_num)
+class Collection:
+    """Garbage of one moment, to be deleted in steps: marks once, then steps, then the end. One thread at a time uses it."""
+
+    def __init__(self, database: Database, blobs: Packs) -> None:
+        self.retired: Final[list[str]] = []
+        """Packs that no row names any more: `remove_packs` deletes their files once nobody reads an older moment."""
+        self.size = 0
+        """Bytes that were freed, or are once the retired packs are deleted."""
+        self.is_held_up = False
+        """True if something has stayed that an open draft leaves out."""
+        self._database = database
+        self._blobs = blobs
+        self._folder = database.folder
+        self._reached = ReachedRows(bytearray(), bytearray())
+        self._dead = _Dead([], [], [])
+        self._is_some_left = False
+        self._spared: list[int] = []
+        self._last_file = 0
+        self._is_beside_others = False
+
+    def mark_all(self, *, keep_removed: bool) -> None:
+        """Find all that is not needed; nobody else has the store open. Costs O(blocks). Raises StorageError."""
+        with self._database.read() as connection:
+            self._reached = mark_reached(connection, self._folder, with_removed=keep_removed)
+            self._last_file = _last_file(connection)
+            self._dead = _find_dead(connection, self._reached, None)
+
+    def mark_given_up(self) -> None:
+        """Find what was given up and is not needed. Costs O(blocks).
+
+        Raises StorageError, and Outdated while a block is damaged.
+        """
+        self._is_beside_others = True
+        with self._database.write():  # no write is under way that does not note what it names once more
+            self._database.reused_rows = set()
+        with self._database.read() as connection:
+            if count_damaged(connection) != DamagedCount(0, 0):
+                raise Outdated
+            given_up = self._mark_spared(connection)
+            self._reached = mark_reached(connection, self._folder)
+            self._last_file = _last_file(connection)
+            self._dead = _find_dead(connection, self._reached, given_up)
+
+    def found(self) -> Garbage:
+        """Return what is left to be deleted."""
+        return self._dead.weigh()
+
+    def end(self) -> None:
+        """Have writes note no more what they name once more."""
+        self._database.reused_rows = None
+
+    def step(self) -> bool:
+        """Delete or move some; return False where nothing is left. Raises StorageError, Outdated.
+
+        Blocks that name others go last, and beside a daemon stay while such others do: nothing else tells what these are.
+        """
+        while self._dead.packs:
+            pack = self._dead.packs[-1]
+            is_shrunk = pack.is_worth_it and self._shrink(pack)
+            if not is_shrunk or not (pack.live or pack.dead):
+                self._dead.packs.pop()
+                self._is_some_left |= bool(pack.dead)
+            if is_shrunk:
+                return True
+        rows = self._dead.rows or ([] if self._is_beside_others and self._is_some_left else self._dead.inner)
+        if not rows:
+            return False
+        self._take_rows(dict(_take(rows)))
+        return True
+
+    def _take_rows(self, some: Mapping[int, int]) -> None:
+        with self._blobs.hold_drafts() as is_known, self._database.write(is_patient=True) as connection:
+            self._catch_up(connection)
+            reused = self._database.reused_rows or set()
+            gone = [num for num in some if not self._reached.rows[num] and num not in reused]
+            if is_known(_keys_of(connection, blocks, gone)):
+                self._is_some_left = self.is_held_up = True
+                return
+            _delete(connection, blocks, gone)
+        self.size += sum(some[num] for num in gone)
+
+    def _shrink(self, pack: _Pack) -> bool:
+        """Move or delete some of a pack's blocks; return False if that cannot be now."""
+        if pack.live:
+            return self._move_some(pack)
+        some = pack.dead[-_STEP_ROWS:]
+        is_last = len(some) == len(pack.dead)
+        with self._blobs.hold_drafts() as is_known, self._database.write(is_patient=True) as connection:
+            self._catch_up(connection)
+            if any(self._reached.packed[num] for num in some):
+                return False
+            if is_known(_keys_of(connection, pack_blocks, some)):
+                self.is_held_up = True
+                return False
+            _delete(connection, pack_blocks, some)
+            if is_last:
+                connection.execute(delete(packs).where(packs.c.num == pack.num))
+        del pack.dead[-_STEP_ROWS:]
+        if is_last:
+            with suppress(OSError):  # then the next start moves it to quarantine, if it is here by then
+                mark_pack(self._folder / PACKS_NAME, pack.name)
+            self.retired.append(pack.name)
+            self.size += pack.dead_size
+        return True
+
+    def _move_some(self, pack: _Pack) -> bool:
+        """Move some of the blocks that are needed out of a pack; return False if that cannot be."""
+        if shutil.disk_usage(self._folder).free < pack.live_size + _ROOM_MIN:
+            return False
+        with self._database.read() as connection:
+            some = dict(_take([*_sizes_of(connection, pack.live[-_STEP_ROWS:])]))
+        try:
+            move_blocks(self._database, pack.name, [*some])
+        except DamagedPack:
+            return False
+        pack.live = array("q", (num for num in pack.live if num not in some))
+        pack.live_size -= sum(some.values())
+        pack.moved_size += sum(some.values())
+        return True
+
+    def _mark_spared(self, connection: Connection) -> ReachedRows:
+        """Mark what files name whose content was given up, and remember those of which something is here."""
+        marks = no_marks(connection)
+        walk = Walk(connection, self._folder / PACKS_NAME, marks)
+        query = select(files.c.num, files.c.object_id)
+        query = query.join(spared_files, spared_files.c.file_num == files.c.num)
+        for part in stream_parts(connection, query, _BATCH):
+            held = self._blobs.find_held(connection, [object_id for _, object_id in part])
+            for num, object_id in part:
+                if object_id in held:
+                    walk.mark(object_id)
+                    self._spared.append(num)
+        return marks
+
+    def _catch_up(self, connection: Connection) -> None:
+        """Mark what has come to be needed, as the transaction sees it that deletes. Raises Outdated."""
+        if not self._is_beside_others:
+            return
+        if count_damaged(connection) != DamagedCount(0, 0):
+            raise Outdated
+        for part in chunks(self._spared):
+            here = spared_files.c.file_num.in_(part)
+            query = select(func.count()).select_from(spared_files).where(here)
+            if connection.execute(query).scalar_one() != len(part):
+                raise Outdated
+        query = select(files.c.num, files.c.object_id).where(files.c.num > self._last_file, ~IS_SPARED)
+        added = connection.execute(query.order_by(files.c.num).limit(_ADDED_MAX + 1)).all()
+        if len(added) > _ADDED_MAX:
+            raise Outdated
+        walk = Walk(connection, self._folder / PACKS_NAME, self._reached)
+        for row in added:
+            walk.mark(row.object_id)
+            self._last_file = row.num
+
+
+def _find_dead(connection: Connection, reached: ReachedRows, given_up: ReachedRows | None) -> _Dead:
+    """Find what is not needed; where marks are given, no more of what is found by its id than they mark."""
+    there = select(packs.c.num, packs.c.name, packs.c.size).order_by(packs.c.num)
+    found = {num: _Pack(num, name, size) for num, name, size in connection.execute(there)}
+    packed = select(pack_blocks.c.num, pack_blocks.c.pack_num, pack_blocks.c.size)
+    for num, pack_num, size in stream_rows(connection, packed, _BATCH):
+        pack = found.get(pack_num)
+        if pack is None:
+            continue
+        if reached.packed[num] or (given_up is not None and not given_up.packed[num]):
+            pack.live.append(num)
+            pack.live_size += size
         else:
-            dead_sizes[pack_num] = dead_sizes.get(pack_num, 0) + size
-    whole = [
-        (name, size)
-        for num, name, size in connection.execute(
-            select(packs.c.num, packs.c.name, packs.c.size).order_by(packs.c.num)
-        )
-        if num not in live
-    ]
-    return Garbage(
-        len(sizes),
-        sum(sizes),
-        tuple(name for name, _ in whole),
-        sum(size for _, size in whole),
-        sum(size for pack_num, size in dead_sizes.items() if pack_num in live),
-    )
+            pack.dead.append(num)
+    dead = _Dead([], [], [pack for pack in found.values() if pack.dead_size or not pack.live])
+    bodies: dict[int, tuple[int, int]] = {}  # by key: rows that may be bodies of commits
+    size = func.length(blocks.c.encoded)
+    start = func.substr(blocks.c.encoded, 1, LEAF_START_SIZE)
+    rows = select(blocks.c.num, size, blocks.c.id_key, blocks.c.is_shared, start)
+    for num, size, key, is_shared, began in stream_rows(connection, rows.order_by(blocks.c.num), _BATCH):
+        if reached.rows[num]:
+            continue
+        if given_up is None or not is_shared or given_up.rows[num]:
+            (dead.inner if is_shared and has_children(began) else dead.rows).append((num, size))
+        else:
+            bodies[key] = (num, size)
+    if bodies:
+        given_up_bodies = select(erasures.c.body_id).where(erasures.c.is_spared)
+        for (body_id,) in stream_rows(connection, given_up_bodies, _BATCH):
+            if (row := bodies.pop(id_key(body_id), None)) is not None:
+                dead.rows.append(row)
+    return dead
 
 
-def _dead_rows(connection: Connection, reached: ReachedRows) -> Iterator[tuple[int, int]]:
-    """Yield number and bytes of rows that are not needed."""
-    query = select(blocks.c.num, func.length(blocks.c.encoded))
-    for num, size in stream_rows(connection, query, _BATCH):
-        if not reached.rows[num]:
-            yield num, size
+def _take(rows: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Take rows (number, bytes) of one step from the end of a list."""
+    taken, size = list[tuple[int, int]](), 0
+    while rows and len(taken) < _STEP_ROWS and size < _STEP_SIZE:
+        taken.append(rows.pop())
+        size += taken[-1][1]
+    return taken
+
+
+def _sizes_of(connection: Connection, nums: Sequence[int]) -> Iterator[tuple[int, int]]:
+    for part in chunks(nums):
+        query = select(pack_blocks.c.num, pack_blocks.c.size).where(pack_blocks.c.num.in_(part))
+        for row in connection.execute(query):
+            yield row[0], row[1]
+
+
+def _keys_of(connection: Connection, table: Table, nums: Sequence[int]) -> list[int]:
+    keys = list[int]()
+    for part in chunks(nums):
+        keys += connection.execute(select(table.c.id_key).where(table.c.num.in_(part))).scalars()
+    return keys
+
+
+def _delete(connection: Connection, table: Table, nums: Sequence[int]) -> None:
+    for part in chunks(nums):
+        connection.execute(delete(table).where(table.c.num.in_(part)))
+
+
+def _last_file(connection: Connection) -> int:
+    return int(connection.execute(select(func.coalesce(func.max(files.c.num), 0))).scalar_one())

@@ -4,12 +4,16 @@ A database copies what it stores twice (into its log and out of it); a pack is w
 only then named by rows, in the transaction of the commit that needs it. A pack that no row names is what an interrupted
 add left behind, or all that is left of rows that were lost: `sweep` moves it to quarantine at start. What an add brings in
 all fits in a few rows' worth goes into the `blocks` table instead, so that small files do not make small packs.
+
+`pack_moves` writes what is needed of a pack into a new one. A *mark* beside a pack, a file of its name and `.spare`, says
+that nothing is lost with it if no row names it: then `sweep` deletes both.
 """
 
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -28,7 +32,7 @@ from storage.commits.blocks import (
 from storage.engine.bulk import insert_rows, select_in, select_rows
 from storage.engine.database import Database, StorageError
 from storage.engine.folders import make_folder, open_new, sync_folder
-from storage.engine.id_keys import chunks, id_key
+from storage.engine.id_keys import chunks, id_key, id_keys
 from storage.engine.quarantine import restore_packs, set_packs_aside
 from storage.engine.store_identity import PACKS_NAME
 from storage.schema.schema import pack_blocks, packs
@@ -42,6 +46,8 @@ _WRITE_SIZE: Final = 1 << 20
 """Bytes of one write: larger ones have the kernel look for larger pages, which took a virtual machine four times as long."""
 _WRITE_COUNT_MAX: Final = 1024
 """Buffers that one call takes."""
+MARK_SUFFIX: Final = ".spare"
+"""End of the name of a mark."""
 _BY_KEY: Final = (
     select(pack_blocks.c.block_id, packs.c.name, pack_blocks.c.offset, pack_blocks.c.size)
     .join(packs, packs.c.num == pack_blocks.c.pack_num)
@@ -61,13 +67,15 @@ class Packs:
         self._database = database
         self._folder = database.folder / PACKS_NAME
         self._has_durable_folder = False
+        self._known = _KnownBlocks()
 
     def sweep(self) -> int:
         """Move packs that no row names to quarantine, and those back that rows name; return how many no row named.
 
         Costs O(packs).
 
-        Nothing is deleted: rows may be gone that were acknowledged. To be called while nobody adds. Raises StorageError.
+        Nothing is deleted without a mark: rows may be gone that were acknowledged. To be called while nobody adds. Raises
+        StorageError.
         """
         with self._database.read() as connection:
             named = set(connection.execute(select(packs.c.name)).scalars())
@@ -75,14 +83,27 @@ class Packs:
             restore_packs(self._database.folder, named)
             if not self._folder.exists():
                 return 0
-            left = [path.name for path in self._folder.iterdir() if path.name not in named]
+            there = {path.name for path in self._folder.iterdir()}
+            marked = {name.removesuffix(MARK_SUFFIX) for name in there if name.endswith(MARK_SUFFIX)}
+            for name in marked:
+                if name not in named:
+                    (self._folder / name).unlink(missing_ok=True)
+                (self._folder / f"{name}{MARK_SUFFIX}").unlink()
+            left = [name for name in there - named - marked if not name.endswith(MARK_SUFFIX)]
             return set_packs_aside(self._database.folder, left)
         except OSError as error:
             raise StorageError(f"{self._folder}: {error}") from error
 
     def draft(self) -> "PackDraft":
         """Begin to add blocks. A context manager; nothing of it lasts unless it is kept."""
-        return PackDraft(self._database, self._folder, self._make_folder)
+        return PackDraft(self._database, self._folder, self._make_folder, self._known)
+
+    def hold_drafts(self) -> AbstractContextManager[Callable[[Collection[int]], bool]]:
+        """Have no draft look up what is here while the block runs, which gets a function.
+
+        It returns True if an open draft was told that a block of any of some keys (`id_key`) is here, and so leaves it out.
+        """
+        return self._known.hold()
 
     def _make_folder(self) -> None:
         """See to it that the folder's name is durable: once for each process is enough. Raises OSError."""
@@ -115,10 +136,42 @@ class Packs:
             raise StorageError(f"{self._folder / name}: {error}") from error
 
 
+class _KnownBlocks:
+    """Keys of blocks that were here when open drafts looked, and which they leave out. Thread-safe."""
+
+    def __init__(self) -> None:
+        self.lock: Final = threading.Lock()
+        self._of_drafts: dict[int, set[int]] = {}  # by the set's own id
+
+    def open(self) -> set[int]:
+        """Begin a draft's set, which it adds to while it holds the lock. Does not wait for the lock."""
+        known = set[int]()
+        self._of_drafts[id(known)] = known
+        return known
+
+    def close(self, known: set[int]) -> None:
+        """End a draft's set. Does not wait for the lock."""
+        self._of_drafts.pop(id(known), None)
+
+    @contextmanager
+    def hold(self) -> Iterator[Callable[[Collection[int]], bool]]:
+        """Hold the lock; yield a function that returns True if any of some keys is in a set."""
+        with self.lock:
+            yield lambda keys: not all(one.isdisjoint(keys) for one in list(self._of_drafts.values()))
+
+
 class PackDraft:
     """Draft of a pack: `put` each block, `finish`, `keep` in the transaction, then set `is_kept` once it has committed."""
 
-    def __init__(self, database: Database, folder: Path, make_pack_folder: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        folder: Path,
+        make_pack_folder: Callable[[], None],
+        known_blocks: _KnownBlocks,
+    ) -> None:
+        self._known_blocks = known_blocks
+        self._known: set[int] = set()
         self._database = database
         self._folder = folder
         self._make_folder = make_pack_folder
@@ -134,6 +187,7 @@ class PackDraft:
 
     def __enter__(self) -> Self:
         """Return the draft. The pack is made when there is something to write."""
+        self._known = self._known_blocks.open()
         return self
 
     def __exit__(
@@ -141,23 +195,13 @@ class PackDraft:
     ) -> None:
         """Leave nothing behind unless it was kept."""
         self._close()
+        self._known_blocks.close(self._known)
         # Also where nothing of it was written whole: a disk that is full must get its room back.
-        if self._is_made and not (self.is_kept and self._is_named) and not self._may_have_rows():
+        if self._is_made and not (self.is_kept and self._is_named):
+            if self._is_named and may_be_named(self._database, self._name):
+                return
             with suppress(OSError):  # what stays is swept at the next start
                 (self._folder / self._name).unlink(missing_ok=True)
-
-    def _may_have_rows(self) -> bool:
-        """Return True if rows may refer to the pack's file: a transaction may have committed although it raised."""
-        if not self._is_named:
-            return False
-        if self._database.is_undecided:
-            return True
-        try:
-            with self._database.read() as connection:
-                query = select(packs.c.num).where(packs.c.name == self._name)
-                return connection.execute(query).first() is not None
-        except StorageError:
-            return True
 
     def put(self, block: Block) -> None:
         """Add a block; one that is here already costs no space. Costs O(block). Raises StorageError."""
@@ -200,9 +244,10 @@ class PackDraft:
         insert_rows(connection, pack_blocks, _COLUMNS, rows)
 
     def _flush(self) -> None:
-        with self._database.read() as connection:
+        with self._known_blocks.lock, self._database.read() as connection:
             known = _known_blocks(connection, self._waiting)
             known |= find_shared_blocks(connection, self._waiting).keys()
+            self._known.update(id_keys(known))
         new = [block for block in self._waiting.values() if block.block_id not in known]
         self._waiting.clear()
         self._waiting_size = 0
@@ -210,8 +255,7 @@ class PackDraft:
             return
         try:
             handle = self._handle if self._handle is not None else self._open()
-            for part in _parts(new):
-                _write_all(handle, part)
+            write_encoded(handle, [block.encoded for block in new])
         except OSError as error:
             raise StorageError(f"{self._folder / self._name}: {error}") from error
         for block in new:
@@ -230,6 +274,24 @@ class PackDraft:
             self._handle = None
 
 
+def may_be_named(database: Database, name: str) -> bool:
+    """Return True if rows may refer to a pack's file: a transaction may have committed although it raised."""
+    if database.is_undecided:
+        return True
+    try:
+        with database.read() as connection:
+            query = select(packs.c.num).where(packs.c.name == name)
+            return connection.execute(query).first() is not None
+    except StorageError:
+        return True
+
+
+def write_encoded(handle: int, blocks: Iterable[bytes]) -> None:
+    """Append encoded blocks to a pack. Raises OSError."""
+    for part in _parts(blocks):
+        _write_all(handle, part)
+
+
 def _known_blocks(connection: Connection, ids: Iterable[BlockId]) -> set[BlockId]:
     found: set[BlockId] = set()
     for part in chunks([id_key(block_id) for block_id in ids]):
@@ -237,16 +299,16 @@ def _known_blocks(connection: Connection, ids: Iterable[BlockId]) -> set[BlockId
     return found
 
 
-def _parts(blocks: Iterable[Block]) -> Iterator[list[bytes]]:
+def _parts(blocks: Iterable[bytes]) -> Iterator[list[bytes]]:
     """Yield groups of encoded blocks for one write call each, bounded by number of buffers and by bytes."""
     part: list[bytes] = []
     size = 0
-    for block in blocks:
-        if part and (size + len(block.encoded) > _WRITE_SIZE or len(part) == _WRITE_COUNT_MAX):
+    for encoded in blocks:
+        if part and (size + len(encoded) > _WRITE_SIZE or len(part) == _WRITE_COUNT_MAX):
             yield part
             part, size = [], 0
-        part.append(block.encoded)
-        size += len(block.encoded)
+        part.append(encoded)
+        size += len(encoded)
     if part:
         yield part
 

@@ -28,7 +28,10 @@ _BATCH: Final = 1000
 
 @dataclass(slots=True)
 class ReachedRows:
-    """Marks (1 where reached) by row number of `blocks` and of `pack_blocks`, and counts of objects."""
+    """Marks (1 where reached) by row number of `blocks` and of `pack_blocks`, and counts of objects.
+
+    Rows that are newer than the marks have none.
+    """
 
     rows: bytearray
     packed: bytearray
@@ -52,29 +55,28 @@ def mark_reached(
 
     `on_missing` gets the id of each block of a file that is not here. Raises StorageError.
     """
-    reached = ReachedRows(_marks(connection, blocks.c.num), _marks(connection, pack_blocks.c.num))
+    reached = no_marks(connection)
     for (nums,) in stream_rows(connection, select(commits.c.block_nums), _BATCH):
         for num in unpack_nums(nums):
-            if 0 <= num < len(reached.rows):
-                reached.rows[num] = 1
+            _mark(reached.rows, num)
     condition: ColumnElement[bool] = true() if with_removed else ~IS_REMOVED
     wanted = select(files.c.object_id).where(condition, ~IS_SPARED).distinct()
-    walk = _Walk(connection, folder / PACKS_NAME, reached, on_missing)
+    walk = Walk(connection, folder / PACKS_NAME, reached, on_missing)
     for (object_id,) in stream_rows(connection, wanted, _BATCH):
         reached.objects += 1
         reached.incomplete += not walk.mark(object_id)
     return reached
 
 
-class _Walk:
-    """Marks trees of blocks, each once."""
+class Walk:
+    """Marks trees of blocks."""
 
     def __init__(
         self,
         connection: Connection,
         folder: Path,
         reached: ReachedRows,
-        on_missing: Callable[[BlockId], None],
+        on_missing: Callable[[BlockId], None] = _pass_over,
     ) -> None:
         self._connection = connection
         self._folder = folder
@@ -82,19 +84,26 @@ class _Walk:
         self._on_missing = on_missing
 
     def mark(self, object_id: ObjectId) -> bool:
-        """Mark an object's blocks; return True if all are here."""
+        """Mark an object's blocks; return True if all are here.
+
+        Costs O(its blocks): an author can name one block in many places of a tree, and it is passed on once.
+        """
         ahead: list[BlockId] = [object_id]
+        inner: set[BlockId] = set()
         is_whole = True
         while ahead:
             block_id = ahead.pop()
+            if block_id in inner:
+                continue
             children = self._mark_packed(block_id)
             if children is None:
                 children = self._mark_row(block_id)
             if children is None:
                 is_whole = False
                 self._on_missing(block_id)
-            else:
-                ahead.extend(children)
+            elif children:
+                inner.add(block_id)
+                ahead.extend(dict.fromkeys(children))
         return is_whole
 
     def _mark_packed(self, block_id: BlockId) -> tuple[BlockId, ...] | None:
@@ -112,13 +121,13 @@ class _Walk:
         found: tuple[BlockId, ...] | None = None
         for num, stored_id, name, offset, size in self._connection.execute(query):
             if stored_id == block_id:
-                self._reached.packed[num] = 1
+                _mark(self._reached.packed, num)
                 found = packed_children(self._folder / name, offset, size)
         return found
 
     def _mark_row(self, block_id: BlockId) -> tuple[BlockId, ...] | None:
         for found in read_shared_blocks(self._connection, [block_id]):
-            self._reached.rows[found.num] = 1
+            _mark(self._reached.rows, found.num)
             return child_ids(found.encoded)
         return None
 
@@ -143,6 +152,16 @@ def child_ids(encoded: bytes) -> tuple[BlockId, ...]:
         return decode_block(encoded).child_ids
     except DecodeError as error:
         raise StorageError(f"a damaged block ({error}); `ravel fsck` names it") from None
+
+
+def no_marks(connection: Connection) -> ReachedRows:
+    """Return marks for all rows that are there, none of which is reached. Costs O(1), and a byte for each row."""
+    return ReachedRows(_marks(connection, blocks.c.num), _marks(connection, pack_blocks.c.num))
+
+
+def _mark(marks: bytearray, num: int) -> None:
+    if 0 <= num < len(marks):
+        marks[num] = 1
 
 
 def _marks(connection: Connection, num: ColumnElement[int]) -> bytearray:

@@ -20,6 +20,7 @@ from protocol.crypto.hashing import block_id as hash_block
 from protocol.formats.block import decode_block
 from protocol.ids import BlockId
 from protocol.limits.files import FSCK_PROBLEMS_SHOWN_MAX
+from storage.blobs.packs import MARK_SUFFIX
 from storage.check.schema_check import find_altered
 from storage.engine.database import DATABASE_NAME, StorageError
 from storage.engine.id_keys import BLOCK_NUM_SIZE, id_key
@@ -270,10 +271,13 @@ def _inspect_pack(
 
 
 def count_unnamed_packs(connection: Connection, folder: Path) -> int:
-    """Count pack files that no row names: what an interrupted add left, or what lost rows named."""
+    """Count pack files that no row names: what an interrupted add left, or what lost rows named. Without marked ones."""
     named = set(connection.execute(select(packs.c.name)).scalars())
     try:
-        return sum(path.name not in named for path in (folder / PACKS_NAME).iterdir())
+        there = {path.name for path in (folder / PACKS_NAME).iterdir()}
+        return sum(
+            not name.endswith(MARK_SUFFIX) and f"{name}{MARK_SUFFIX}" not in there for name in there - named
+        )
     except FileNotFoundError:
         return 0
 

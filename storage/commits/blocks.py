@@ -65,6 +65,8 @@ def put_shared_blocks(
     """
     wanted = {block.block_id: block for block in blocks}
     nums = find_shared_blocks(connection, list(wanted))
+    if database.reused_rows is not None:
+        database.reused_rows.update(nums.values())
     new = [block for block in wanted.values() if block.block_id not in nums]
     return nums | _insert(database, connection, new, is_shared=True)
 

@@ -72,6 +72,8 @@ class Database:
         """Reason why the last write failed; empty while writes succeed."""
         self.commit_count = 0
         """Transactions that this process has committed. While it stays the same, what was read is as new as can be."""
+        self.reused_rows: set[int] | None = None
+        """Numbers of blocks that were here and that writes have named once more, while garbage is collected; else None."""
         self._lock = WriterLock()
         self._next: dict[str, int] = {}
         self._undecided = ""

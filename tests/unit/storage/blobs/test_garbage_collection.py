@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from sqlalchemy import insert, select, text
+from sqlalchemy import text
 
 from node.authoring.drafting import Draft
 from node.care.fsck import check_store
@@ -17,11 +17,11 @@ from storage.blobs.garbage_collection import Garbage, collect_garbage, find_garb
 from storage.engine.database import StorageError
 from storage.repos.deletion import forget_repo
 from storage.repos.repos import Branch
-from storage.schema.schema import pack_blocks
 from tests.support.builders import STORE_KEY
 from tests.support.nodes import Node
 
 NOTHING = Garbage(0, 0, (), 0, 0)
+BESIDE = bytes(reversed(range(256))) * 16_000
 SMALL, LARGE = b"small" * 100, bytes(range(256)) * 12_000
 
 
@@ -45,6 +45,23 @@ def _node(folder: Path) -> Node:
     for name, content in (("small", SMALL), ("large", LARGE)):
         _add(node, branch, name, content)
     return node
+
+
+def _leave_beside(node: Node, numbers: list[int]) -> int:
+    """Add a file whose pack also has so many blocks that nothing names; return the bytes of these."""
+    branch, blocks = (
+        node.branch(),
+        [encrypt_block(bytes([number]) * 1_000_000, ConvergenceSecret(b"c" * 32))[0] for number in numbers],
+    )
+    reference, needed = build_object(BESIDE, node.epoch().convergence_secret)
+    with node.replica.packs.draft() as draft:
+        for block in [*blocks, *needed]:
+            draft.put(block)
+        draft.finish()
+        added = Draft(Files((FileEntry("beside", len(BESIDE)),)), files=(reference,))
+        node.author.write(branch, added, after=lambda connection, _: draft.keep(connection))
+        draft.is_kept = True
+    return sum(len(block.encoded) for block in blocks)
 
 
 async def _content(node: Node, name: str) -> bytes:
@@ -114,21 +131,25 @@ def test_content_of_removed_files_goes_when_asked_for(tmp_path: Path) -> None:
     assert (findings.problems, findings.checked["files_incomplete"]) == ([], 1)
 
 
-def test_a_pack_of_which_something_is_needed_stays_whole(tmp_path: Path) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("unneeded", [1, 3])
+async def test_a_pack_of_which_a_quarter_is_not_needed_is_written_anew(tmp_path: Path, unneeded: int) -> None:
     node = _node(tmp_path)
+    size = _leave_beside(node, [*range(unneeded)])
     node.replica.close()
-    (pack,) = (tmp_path / "packs").iterdir()
-    _, blocks = build_object(LARGE, node.epoch().convergence_secret)
+    found = find_garbage(tmp_path, keep_removed=True)
+    names = {path.name for path in (tmp_path / "packs").iterdir()}
+    assert collect_garbage(tmp_path, keep_removed=True) == found
+    left = {path.name for path in (tmp_path / "packs").iterdir()}
+    if unneeded == 1:
+        assert (found.packs, found.dead_size, left) == ((), size, names)
+    else:
+        assert (names - left, len(left), found.pack_size) == ({*found.packs}, len(names), size)
+        assert find_garbage(tmp_path, keep_removed=True) == NOTHING
+    assert check_store(tmp_path, STORE_KEY).problems == []
     node.open()
-    with node.replica.database.write() as connection:  # as if the pack had held another object, too
-        row = connection.execute(select(pack_blocks).limit(1)).one()._asdict()
-        other = row | {"num": row["num"] + 100, "id_key": 1, "block_id": bytes(32), "size": 77}
-        connection.execute(insert(pack_blocks).values(other))
+    assert await _content(node, "beside") == BESIDE
     node.replica.close()
-    found = collect_garbage(tmp_path, keep_removed=True)
-    assert (found.packs, found.dead_size) == ((), 77)
-    assert pack.exists()
-    assert len(blocks) > 2
 
 
 @pytest.mark.slow

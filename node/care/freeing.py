@@ -1,0 +1,89 @@
+"""Has old contents given up, and frees their space beside the daemon's work, in small steps.
+
+A look first frees what earlier looks have given up: a reader that found it just before has ended by then. The files of packs
+go a look later still, and not while a backup, a check or an export reads.
+"""
+
+from typing import Final
+
+import structlog
+import trio
+from sqlalchemy import select
+
+from node.care.giving_up import LOOK_SECONDS, PostAges
+from node.home.home import hold_content
+from node.runtime.errors import ServiceError
+from node.sync.hub import Hub
+from node.sync.kept_parts import keep_looking
+from storage.blobs.garbage_collection import Collection, Outdated
+from storage.blobs.pack_moves import remove_packs
+from storage.schema.schema import erasures, spared_files
+
+log = structlog.get_logger()
+
+STEP_SECONDS: Final = 0.5
+"""Seconds between two steps, in which others write and read."""
+
+
+class SpaceFreeing:
+    """Looks for what to give up, and frees the space of what was given up."""
+
+    def __init__(self, hub: Hub, ages: PostAges) -> None:
+        self._hub = hub
+        self._ages = ages
+        self._is_due = True  # a daemon that was killed may have left something
+        self._retired: list[str] = []
+
+    async def run(self) -> None:
+        """Look until cancelled: now and then, and after each change of what is kept."""
+        await keep_looking(self._hub, self.look, LOOK_SECONDS)
+
+    async def look(self) -> int:
+        """Free what was given up before, and give up what may go now; return the bytes that are free soon.
+
+        Costs O(blocks) once something was given up. Raises StorageError.
+        """
+        await self._hub.run_blocking(self._remove_retired)
+        freed = await self._free() if self._is_due else 0
+        if await self._ages.look():
+            self._is_due = True
+        return freed
+
+    async def _free(self) -> int:
+        replica, run = self._hub.replica, self._hub.run_blocking
+        collection = Collection(replica.database, replica.packs)
+        try:
+            if await run(self._is_any_given_up):
+                await run(collection.mark_given_up)
+                is_more = True
+                while is_more:
+                    is_more = await run(collection.step)
+                    await trio.sleep(STEP_SECONDS)
+            self._is_due = collection.is_held_up
+        except Outdated:
+            log.info("freeing the space of old contents begins anew later")
+        finally:
+            collection.end()
+            self._retired += collection.retired
+        if collection.size:
+            log.info("space of old contents freed", size=collection.size)
+        return collection.size
+
+    # --- in threads ---
+
+    def _is_any_given_up(self) -> bool:
+        some = select(spared_files.c.file_num).limit(1)
+        posts = select(erasures.c.commit_num).where(erasures.c.is_spared).limit(1)
+        with self._hub.replica.database.read() as connection:
+            return any(connection.execute(query).first() is not None for query in (some, posts))
+
+    def _remove_retired(self) -> None:
+        if not self._retired:
+            return
+        try:
+            with hold_content(self._hub.replica.database.folder, alone=True):
+                remove_packs(self._hub.replica.database.folder, self._retired)
+        except ServiceError as error:  # somebody reads: the next look
+            log.info("files of old contents stay for now", error=str(error))
+        else:
+            self._retired.clear()
