@@ -26,6 +26,7 @@ from analytics.reading.export_reader import as_path
 from analytics.reading.shipping import drivers_environment, ship_by_value
 
 _FILES_SCHEMA: Final = "name string, rows bigint"
+_EMPTY_NAME: Final = "000000-empty.parquet"
 _sets: Final = count(1)
 
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -63,16 +64,19 @@ def keep_rows(rows: DataFrame, task: Task, schema: str, folder: Path | None) -> 
 
 
 def write_to_url(frame: DataFrame, url: str) -> dict[str, int]:
-    """Have tasks write a table below a URL; return its files with their rows. Failed attempts may leave others there."""
+    """Have tasks write a table below a URL; return its files with their rows. Failed attempts may leave others there.
+
+    A table without rows gets a file too, by which readers know its columns.
+    """
     ship_by_value(sys.modules[__name__])
-    write = partial(
-        _write_rows,
-        task=iter,
-        schema=to_arrow_schema(frame.schema),
-        folder=url,
-        environment=drivers_environment(),
-    )
-    return {row["name"]: row["rows"] for row in frame.mapInArrow(write, _FILES_SCHEMA).collect()}
+    schema = to_arrow_schema(frame.schema)
+    environment = drivers_environment()
+    write = partial(_write_rows, task=iter, schema=schema, folder=url, environment=environment)
+    written = {row["name"]: row["rows"] for row in frame.mapInArrow(write, _FILES_SCHEMA).collect()}
+    if not written:
+        with _open_file(f"{url}/{_EMPTY_NAME}", environment) as file:
+            pq.write_table(schema.empty_table(), file)
+    return written or {_EMPTY_NAME: 0}
 
 
 def pin(frame: DataFrame) -> DataFrame:

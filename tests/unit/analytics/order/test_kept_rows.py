@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from analytics.order.kept_rows import keep_rows
+from analytics.order.kept_rows import keep_rows, write_to_url
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
@@ -47,3 +47,13 @@ def test_tasks_write_what_they_give_and_no_other_attempt_is_read(spark: SparkSes
 def test_no_rows_make_a_table_without_files(spark: SparkSession, tmp_path: Path) -> None:
     kept = keep_rows(spark.range(3).where("id > 7"), partial(_double, folder=str(tmp_path)), SCHEMA, tmp_path)
     assert (kept.frame.count(), kept.files) == (0, ())
+
+
+def test_a_table_without_rows_has_its_columns_at_a_url_too(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "some").mkdir()
+    (tmp_path / "none").mkdir()
+    for name, where in (("some", "id > 1"), ("none", "id > 7")):
+        url = (tmp_path / name).as_uri()
+        written = write_to_url(spark.range(3).where(where), url)
+        assert [*written.values()] == [1 if name == "some" else 0]
+        assert pq.read_table(tmp_path / name).to_pydict() == {"id": [2] if name == "some" else []}
