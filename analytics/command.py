@@ -165,6 +165,11 @@ def _guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
     from analytics.session import JavaMissing, MasterRefused, UserUnknown, cause_of
 
     log = options.out / "spark.log"
+
+    def where() -> str:
+        """Return what tells more: of spark-submit's JVM, which ran before, no log is here."""
+        return str(log) if log.exists() and log.stat().st_size else "Spark's own output"
+
     try:
         return work()
     except ExportError as error:
@@ -175,14 +180,18 @@ def _guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
         other = ", or give --engine local, which needs no Java" if "engine" in vars(options) else ""
         return fail(options, EXIT_MISSING_EXTRA, "missing_extra", str(error), f"add the entry{other}")
     except MasterRefused as error:
-        advice = f"give a --master that Spark knows, such as local[*]; {log} tells more"
+        advice = f"give a --master that Spark knows, such as local[*]; {where()} tells more"
         return fail(options, EXIT_BAD_REQUEST, "bad_request", str(error), advice)
     except LargeBranchRefused as error:
         return fail(options, EXIT_TOO_LARGE, "too_large", str(error))
     except (PySparkException, Py4JError) as error:
         read = ", ".join(str(folder) for folder in vars(options).get("export_dir") or [])
-        message = f"Spark failed at {_steps[-1]}{f', reading {read}' if read else ''}: {cause_of(error)}"
-        return fail(options, EXIT_UNEXPECTED, "internal", message, f"{log} tells more")
+        cause = cause_of(error)
+        message = f"Spark failed at {_steps[-1]}{f', reading {read}' if read else ''}: {cause}"
+        advice = f"{where()} tells more"
+        if "Cannot run program" in cause:
+            advice = f"set PYSPARK_PYTHON to a Python that is on each machine; {advice}"
+        return fail(options, EXIT_UNEXPECTED, "internal", message, advice)
 
 
 def show(text: str) -> None:

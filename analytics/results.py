@@ -47,7 +47,8 @@ def publish(folder: Path, url: str, names: Collection[str] | None = None) -> Non
 
     Raises ResultsRefused.
     """
-    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    # Not a log to which nothing was written: that of spark-submit's JVM is elsewhere.
+    found = sorted(path for path in folder.rglob("*") if path.is_file() and path.stat().st_size)
     with _opened(url) as (files, root):
         for path in found:
             name = path.relative_to(folder).as_posix()

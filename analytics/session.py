@@ -38,6 +38,10 @@ _DRIVER_MEMORY: Final = "2g"
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _PARTITION_ROWS: Final = 1_000_000
 """Rows of a partition that is shuffled: some 300 MB of commits, which a task then sorts mostly in memory."""
+_TASK_ROWS_MIN: Final = 50_000
+"""Rows of a partition on a cluster, where more machines could share them: of fewer a task starts longer than it works."""
+_PARTITIONS_OF_SPARK: Final = 200
+"""Spark's own default, which it merges where they are small, but not those of Python's tasks."""
 _PARTITIONS_MAX: Final = 2_000
 """Each costs the driver some milliseconds a stage, and every map task a buffer for it."""
 
@@ -120,12 +124,9 @@ def start_session(
         # Nothing is kept there. Spark makes the folder, by default in the working folder; this one is there.
         "spark.sql.warehouse.dir": Path(tempfile.gettempdir()).absolute().as_uri(),
     }
-    if is_local:
-        options[_PARTITIONS] = str(partitions_for(rows))
-    if is_small:
-        options |= _FOR_FEW_ROWS
-        if is_local:
-            options[_JAVA_OPTIONS] += f" {archive_options(java_home)}"
+    options |= settings_for(rows, is_local=is_local)
+    if is_small and is_local:
+        options[_JAVA_OPTIONS] += f" {archive_options(java_home)}"
     if is_local:
         options |= {
             "spark.driver.host": "127.0.0.1",
@@ -147,6 +148,15 @@ def start_session(
     if shared is not None and not is_local and context.getCheckpointDir() is None:
         context.setCheckpointDir((shared / _CHECKPOINTS).absolute().as_uri())
     return session
+
+
+def settings_for(rows: int | None, *, is_local: bool) -> dict[str, str]:
+    """Return how Spark is to plan and run an analysis of so many rows, here or on a cluster."""
+    is_small = rows is not None and rows <= SMALL_ROWS_MAX
+    planned = dict(_FOR_FEW_ROWS) if is_small else {}
+    if is_local or rows is not None:
+        planned[_PARTITIONS] = str(partitions_for(rows, is_local=is_local))
+    return planned
 
 
 def settings_with(
@@ -216,17 +226,23 @@ def stop_session(session: SparkSession, shared: Path) -> None:
     shutil.rmtree(shared / _CHECKPOINTS, ignore_errors=True)
 
 
-def partitions_for(rows: int | None) -> int:
-    """Partitions of a shuffle on one machine. Each costs a Python worker's round; Spark's default of 200 is for clusters."""
+def partitions_for(rows: int | None, *, is_local: bool = True) -> int:
+    """Partitions of a shuffle. Each costs a Python worker's round; a cluster's cores are not known before it has started."""
     if rows is not None and rows <= SMALL_ROWS_MAX:
         return 1
-    return min(max(4, os.cpu_count() or 4, -(-(rows or 0) // _PARTITION_ROWS)), _PARTITIONS_MAX)
+    least = os.cpu_count() or 4 if is_local else min(_PARTITIONS_OF_SPARK, (rows or 0) // _TASK_ROWS_MIN)
+    return min(max(4, least, -(-(rows or 0) // _PARTITION_ROWS)), _PARTITIONS_MAX)
 
 
 def cause_of(error: Exception) -> str:
-    """Return the line of Spark's error that names what went wrong: the last cause, in Java or Python, without the stack."""
+    """Return the line of Spark's error that names what went wrong: the last cause, in Java or Python, without the stack.
+
+    Where what stands around a cause only says more, such as which program there is not, that is returned.
+    """
     lines = [line.strip() for line in str(error).splitlines() if not line.lstrip().startswith("at ")]
     named = [line for line in lines if re.match(r"((Caused by|:) ?:? ?)?[\w.]+(Exception|Error)\b", line)]
+    while len(named) > 1 and named[-2].endswith(re.split(r"(?:Exception|Error): ", named[-1])[-1]):
+        named.pop()
     return (named or lines or ["no reason given"])[-1].lstrip(": ")[:300]
 
 

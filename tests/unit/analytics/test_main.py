@@ -13,6 +13,7 @@ from typing import NoReturn
 
 import fsspec  # type: ignore[import-untyped]  # it has no types
 import pytest
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
 
 from analytics import __main__, analyze, command, session
 from analytics.audit import audit
@@ -171,6 +172,24 @@ def test_runs_of_an_interrupted_study_stay_at_its_url_and_the_next_one_has_them(
     assert found == ["", "run\n"]
     assert files.find("/results/study") == [f"/results/study/{JOURNAL_NAME}"], "no page of a part"
     files.rm("/results", recursive=True)
+
+
+def test_a_python_that_a_cluster_lacks_is_named_with_what_to_set(capsys: pytest.CaptureFixture[str]) -> None:
+    failure = (
+        'java.io.IOException: Cannot run program "/no/python3": error=2, None\n'
+        "Caused by: java.io.IOException: error=2, None"
+    )
+
+    def work() -> int:
+        (options.out / "spark.log").touch()  # as where the JVM is of spark-submit, which has its own output
+        raise Py4JError(failure)
+
+    options = Namespace(out="memory://results/none", engine="spark", export_dir=["x"], json=False)
+    assert command.guarded(options, work) == command.EXIT_UNEXPECTED
+    told = capsys.readouterr().err
+    assert failure.partition("\n")[0] in told
+    assert "set PYSPARK_PYTHON to a Python that is on each machine; Spark's own output tells more" in told
+    assert fsspec.filesystem("memory").find("/results/none") == [], "an empty log tells nothing"
 
 
 def test_results_that_their_url_refuses_are_an_error_and_no_result(

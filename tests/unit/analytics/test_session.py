@@ -67,3 +67,29 @@ def test_settings_of_spark_submit_are_those_of_its_jvm(monkeypatch: pytest.Monke
 )
 def test_tasks_run_here_where_the_master_is_this_process(master: str, is_here: bool) -> None:
     assert runs_here(master) is is_here
+
+
+def test_few_rows_are_planned_for_few_tasks_on_a_cluster_too() -> None:
+    here, elsewhere = (session.settings_for(100_000, is_local=is_local) for is_local in (True, False))
+    assert here == elsewhere
+    assert here["spark.sql.shuffle.partitions"] == "1"
+    assert session.settings_for(None, is_local=True).keys() == {"spark.sql.shuffle.partitions"}
+    assert session.settings_for(None, is_local=False) == {}, "as Spark is set up there"
+    elsewhere = session.settings_for(130_000, is_local=False)
+    assert elsewhere == {"spark.sql.shuffle.partitions": "4"}
+    several = [session.partitions_for(rows * 1_000_000, is_local=False) for rows in (2, 20, 300, 10_000)]
+    assert several == [40, 200, 300, 2_000]
+
+
+def test_the_cause_of_an_error_of_spark_says_all_that_is_said_of_it() -> None:
+    told = """An error occurred while calling o96.collect.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 2 in stage 0.0 failed 4 times
+java.io.IOException: Cannot run program "/no/python3": error=2, No such file or directory
+\tat java.base/java.lang.ProcessBuilder.start(ProcessBuilder.java:1143)
+Caused by: java.io.IOException: error=2, No such file or directory
+\tat java.base/java.lang.ProcessImpl.forkAndExec(Native Method)"""
+    assert session.cause_of(Exception(told)) == (
+        'java.io.IOException: Cannot run program "/no/python3": error=2, No such file or directory'
+    )
+    other = "java.io.IOException: no\nCaused by: java.lang.Error: disk full"
+    assert session.cause_of(Exception(other)) == "Caused by: java.lang.Error: disk full"
