@@ -283,7 +283,8 @@ def collect(
     With erase_after_days in the configuration, bodies that a compaction let go that long ago are erased before.
     Where a quarter of the database's file is unused then, it is written anew without that.
 
-    A pack of which a quarter is not needed is written anew without that. A removed file whose removal turns out void has no content then.
+    A pack of which a quarter is not needed is written anew without that. A removed file whose removal turns out void has
+    no content then.
     """
     from node.content.erasing import Erased, erase_store, measure_erasable
     from node.home.home import hold_content, lock_home, open_home
