@@ -67,7 +67,7 @@ def test_mentions_requests_and_offers_of_all_repos_stand_in_one_list(tmp_path: P
         open_panel(page, "for-you")
         bob.client.write_post(branch, "@[Ann] and the short one?", resolve_mentions=True)
         page.click("#for-you .answer")
-        page.until(says("and the short one", "document.querySelector('#write .answering')"))
+        page.until(says("@Ann and the short one", "document.querySelector('#write .answering')"))
         assert page.complaints() == []
 
 

@@ -1,7 +1,7 @@
 // Where one writes: a post, an answer or another text for a post; and files that are dropped, pasted or chosen.
 
 import { Face, Icon } from "../parts/face.js";
-import { bytes, fold, whoOf } from "../parts/format.js";
+import { bytes, fold, whoOf, withNames } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { isMine, persons } from "../state/node.js";
 import { api, attempt, tell } from "../state/session.js";
@@ -142,7 +142,7 @@ export function Compose({ repo, branch }) {
   return html`<form id="write" class=${isOver ? "write over" : "write"} onSubmit=${send} onDragOver=${over} onDragLeave=${() => setOver(false)} onDrop=${drop}>
     ${asked !== null && html`<${Names} asked=${asked} area=${area} take=${take} end=${() => setAsked(null)} />`}
     <div class=${of || isReady ? "box" : "box idle"}>
-      ${of && html`<p class="answering"><${Icon} name=${of.mode} size="s" /><span class="grow cut">${of.mode === "edit" ? text.editing : text.answering(whoOf(of.item, new Map()))} ${of.item.text ?? ""}</span>
+      ${of && html`<p class="answering"><${Icon} name=${of.mode} size="s" /><span class="grow cut">${of.mode === "edit" ? text.editing : text.answering(whoOf(of.item, new Map()))} ${withNames(of.item)}</span>
         <button type="button" class="quiet icon" aria-label=${text.cancel} onClick=${end}><${Icon} name="close" size="s" /></button></p>`}
       <textarea id="text" ref=${area} rows="1" maxlength=${TEXT_MAX} defaultValue=${drafts.get(id) ?? ""} aria-label=${label} placeholder=${label}
         onInput=${input} onKeyDown=${key} onClick=${look} onPaste=${paste}></textarea>

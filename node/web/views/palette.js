@@ -1,7 +1,7 @@
 // Commands by name: Ctrl+K, a few letters, Enter.
 
 import { Icon } from "../parts/face.js";
-import { fold } from "../parts/format.js";
+import { fold, withNames } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { addressOf, chosenBranch, chosenRepo, current, go, hasPanel, may, members, persons, repos } from "../state/node.js";
 import { actions, api, attempt, dismiss, notices, session } from "../state/session.js";
@@ -77,7 +77,7 @@ function useHits(asked) {
       const found = await api.search({ text: asked, limit: HITS }).catch(() => ({ hits: [] })); // what is no query has no hits
       if (isEnded) return;
       setHits(found.hits.map((hit) => ({
-        name: hit.text ?? hit.files.join(", "), where: `${hit.repo_name} / ${hit.branch_name}`, icon: hit.files?.length ? "file" : "thread", run: () => open(hit),
+        name: hit.text === null ? hit.files.join(", ") : withNames(hit), where: `${hit.repo_name} / ${hit.branch_name}`, icon: hit.files?.length ? "file" : "thread", run: () => open(hit),
       })));
     };
     const timer = setTimeout(look, PAUSE_MS);

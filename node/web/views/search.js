@@ -2,7 +2,7 @@
 
 import { Face, Icon } from "../parts/face.js";
 import { Empty, Loaded, useLoaded } from "../parts/form.js";
-import { nameIn, short, when, whenExactly, whoOf } from "../parts/format.js";
+import { nameIn, when, whenExactly, whoOf, withNames } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { addressOf, beside, go } from "../state/node.js";
 import { api } from "../state/session.js";
@@ -63,11 +63,6 @@ function Hit({ hit, asked }) {
     <span class="grow"><span class="by"><b><bdi>${whoOf(hit, names)}</bdi></b> <span class="facts" title=${whenExactly(hit.time)}>${when(hit.time)}</span></span>
       <span class="facts"><bdi>${hit.repo_name}</bdi> / <bdi>${hit.branch_name}</bdi>${shown && html`, ${text.inText(shown.title)}`}</span>
       <span class="said" dir="auto">${marked(hit.text === null ? hit.files.join(", ") : withNames(hit), asked)}</span></span></a>`;
-}
-
-/** What was found, with names of those whom it mentions. */
-function withNames({ text: said, mentions = [] }) {
-  return mentions.reduce((left, { user, name }) => left.replaceAll(`@${user}`, `@${name || short(user)}`), said);
 }
 
 /** A text in which the words that were asked for stand out. */
