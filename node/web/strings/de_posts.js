@@ -80,6 +80,7 @@ export const ofPosts = {
   },
   keptHere: "Bisher nur auf diesem Computer",
   keptToo: (name) => `${name} hat das auch`,
+  keptText: (name) => `${name} hat den Text, und noch nicht alle Dateien`,
   emptyTimeline: "Hier steht noch nichts. Schreib unten den ersten Beitrag, oder zieh eine Datei dorthin.",
   writtenBy: (who) => `Geschrieben von ${who}`,
   voidNote: "Das zählt nicht: Die Person wurde ausgeschlossen, ohne es gesehen zu haben.",

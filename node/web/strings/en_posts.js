@@ -80,6 +80,7 @@ export const ofPosts = {
   },
   keptHere: "Only on this computer so far",
   keptToo: (name) => `${name} has this too`,
+  keptText: (name) => `${name} has the text, and not all files yet`,
   emptyTimeline: "Nothing is written here yet. Write the first post below, or drop a file there.",
   writtenBy: (who) => `Written by ${who}`,
   voidNote: "It does not count: its author was excluded without having seen it.",

@@ -13,7 +13,7 @@ const SIGNS = { syncing: "going", waiting: "going", joining: "going", alone: "of
 export function signOf({ state, parts, held_at: heldAt, unheld }) {
   if (["former", "cut_off", "damaged"].includes(state) || parts.some(({ code }) => TO_DO.includes(code))) return "wrong";
   if (!isLive.value || (state === "not_shared" && heldAt !== null && !unheld)) return "off"; // others have it, and are away
-  return SIGNS[state] ?? "";
+  return SIGNS[state] ?? (parts.some(({ code }) => code === "unfetched_files") ? "here" : "");
 }
 
 /** The sentences on a repo's standing. The id of a computer without a name leads to where one names it. */

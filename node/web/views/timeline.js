@@ -172,14 +172,15 @@ function comings(groups, hasOlder) {
 
 /** Of the newest own post: whether others have it, where that is known. Another computer of one's own has what it wrote. */
 function keptOf(groups, repo) {
-  const { unheld, parts } = repo.standing;
+  const { unheld, unfetched_files: unfetched, parts } = repo.standing;
   const isOwn = unheld > 0 ? (author) => author === status.value?.user : isMine;
   const last = groups.findLast(({ main }) => isSaid(main) && isOwn((main.item.origin ?? main.item).author)); // what a merge carried is of who wrote it
   if (!last) return null;
   if (unheld > 0) return { key: last.key, said: text.keptHere };
   const found = (parts.find(({ code }) => code === "in_sync")?.peers ?? []).find((one) => text.calledPeer(one));
   if (!found) return null;
-  const said = text.keptToo(text.calledPeer(found));
+  const isWhole = !unfetched || !last.rows.some(({ item }) => item.files?.length || item.attachments?.length);
+  const said = text[isWhole ? "keptToo" : "keptText"](text.calledPeer(found));
   return { key: last.key, said: found.name ? said : text.sentence(said).replace(/\.$/, "") }; // a name stays as it is written
 }
 
