@@ -9,6 +9,7 @@ import { text } from "../strings/text.js";
 import { useState } from "../vendor/preact-hooks.js";
 import { namesOf } from "./branches.js";
 import { Holders } from "./holders.js";
+import { INVITE } from "./invite.js";
 import { Standing } from "./standing.js";
 
 const LISTED = ["in_sync", "held", "requests"]; // parts of a standing that stand below, or with the people
@@ -18,8 +19,7 @@ export function About({ repo, branch }) {
   const isMember = may(repo, "read") && members.value?.length > 0;
   const marks = useLoaded(async () => (repo.whole ? (await api.listTags({ repo: repo.repo })).tags : []), [repo.repo]).data ?? [];
   const told = { ...repo.standing, parts: repo.standing.parts.filter(({ code }) => !actions.value.includes("node") || !LISTED.includes(code)) };
-  const panel = (name) => addressOf(branch?.branch ?? repo.repo, name);
-  const way = (name, icon, said) => html`<a class="line plain" href=${panel(name)}><${Icon} name=${icon} size="s" /><span class="grow">${said}</span></a>`;
+  const way = (name, icon, said, argument = "") => html`<a class="line plain" href=${addressOf(branch?.branch ?? repo.repo, name, argument)}><${Icon} name=${icon} size="s" /><span class="grow">${said}</span></a>`;
   return html`
     <div class="part"><h3>${text.whoHasWhat}</h3>
       ${told.parts.length > 0 && html`<p class=${["former", "cut_off", "damaged"].includes(repo.standing.state) ? "error" : ""}><${Standing} of=${told} /></p>`}
@@ -29,7 +29,7 @@ export function About({ repo, branch }) {
     ${marks.length > 0 && html`<div class="part"><h3>${text.tags}</h3><div class="rows">${marks.slice(0, MARKS_SHOWN).map((one) => html`<a class="line plain" key=${one.name} href=${addressOf(one.branch, "commit", one.commit)}>
       <${Icon} name="tag" size="s" /><bdi class="grow cut">${one.name}</bdi></a>`)}</div></div>`}
     <div class="part"><h3>${text.canDo}</h3><div class="rows">
-      ${may(repo, "admin") && way("members", "invite", text.inviteSomebody)}
+      ${may(repo, "admin") && way("members", "invite", text.inviteSomebody, INVITE)}
       ${way("branches", "split", text.panels.branches)}
       ${repo.whole && way("quorum", "check", text.panels.quorum)}</div>
     ${may(repo, "admin") && branch && html`<${Reading} about=${text.readBranch(branch.name)} make=${() => api.shareBranch({ branch: branch.branch })} />`}

@@ -4,7 +4,7 @@ import { Icon } from "../parts/face.js";
 import { Action, Form, LinkBox, Loaded, describeLink, useLoaded } from "../parts/form.js";
 import { when } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { refresh } from "../state/node.js";
+import { beside, refresh, route } from "../state/node.js";
 import { api } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
@@ -14,11 +14,18 @@ const DAYS = [1, 7, 30, 365];
 const USES = [1, 5, 25, 1000];
 const KINDS = ["join", "ask", "read"];
 const INVITED = ["write", "read"];
+export const INVITE = "invite"; // in the address of the members: the dialog is open
 
 export function Invite({ repo }) {
   const [isOpen, setOpen] = useState(false);
+  const isAsked = route.value.panel === "members" && route.value.argument === INVITE;
+  useEffect(() => isAsked && setOpen(true), [isAsked]);
+  const end = () => {
+    setOpen(false);
+    if (isAsked) location.replace(beside("members"));
+  };
   return html`<button type="button" id="invite-somebody" class="main" onClick=${() => setOpen(true)}><${Icon} name="invite" size="s" />${text.invite}</button>
-    ${isOpen && html`<${Dialog} repo=${repo} end=${() => setOpen(false)} />`}`;
+    ${isOpen && html`<${Dialog} repo=${repo} end=${end} />`}`;
 }
 
 function Dialog({ repo, end }) {

@@ -12,6 +12,7 @@ import { Lost } from "./away.js";
 import { leave } from "./browsers.js";
 import { Compose } from "./compose.js";
 import { hasDetails, offered, toggleDetails } from "./details.js";
+import { INVITE } from "./invite.js";
 import { NotesStrip } from "./notes.js";
 import { openPalette } from "./palette.js";
 import { PANELS, Panel } from "./panels.js";
@@ -77,7 +78,7 @@ function Head({ repo, branch }) {
   return html`<header class="top"><${Back} />
     <div class="title">
       <h1 id="branch-name"><bdi class="cut of">${repo.name}</bdi>${branch && html`<span class="of" aria-hidden="true">/</span><bdi class="cut">${branch.name}</bdi>`}</h1>
-      <p id="standing" class=${`sync ${isOnlyYou ? "off" : signOf(standing)}`}><span class="cut">${isOnlyYou ? html`${text.onlyYou} <a href=${people}>${text.inviteOthers}</a>` : html`<${Standing} of=${standing} />`}</span></p>
+      <p id="standing" class=${`sync ${isOnlyYou ? "off" : signOf(standing)}`}><span class="cut">${isOnlyYou ? html`${text.onlyYou} <a href=${addressOf(branch?.branch ?? repo.repo, "members", INVITE)}>${text.inviteOthers}</a>` : html`<${Standing} of=${standing} />`}</span></p>
       <${Transfer} of=${standing.progress} />
     </div>
     <${Faces} people=${people} />

@@ -10,6 +10,7 @@ import { text } from "../strings/text.js";
 import { useEffect, useMemo, useRef, useState } from "../vendor/preact-hooks.js";
 import { signal } from "../vendor/signals.js";
 import { leave } from "./browsers.js";
+import { INVITE } from "./invite.js";
 import { openKeys } from "./keys.js";
 import { PANELS } from "./panels.js";
 import { marked } from "./search.js";
@@ -102,7 +103,7 @@ function commands() {
   if (last) list.push({ name: text.undoThis(last.said), run: () => { dismiss(last.key); attempt(last.undo); } });
   const here = chosenBranch.value || chosenRepo.value;
   const { repo } = current.value;
-  if (may(repo, "admin")) list.push({ name: text.inviteTo(repo.name), icon: "invite", run: to(addressOf(here, "members")) });
+  if (may(repo, "admin")) list.push({ name: text.inviteTo(repo.name), icon: "invite", run: to(addressOf(here, "members", INVITE)) });
   for (const [name, { needs, action = "read", icon }] of Object.entries(PANELS)) {
     if (["commit", "person"].includes(needs) || (needs && !here) || !actions.value.includes(action) || !hasPanel(name)) continue;
     list.push({ name: text.panels[name], also: text.alsoCalledOf[name], icon, run: to(addressOf(here, name)) });
