@@ -19,11 +19,13 @@ export function Tokens() {
 function List() {
   const loaded = useLoaded(() => api.listTokens(), [], true);
   const [made, setMade] = useState(null);
+  const row = (one) => html`<${Token} key=${`${one.name} ${one.created_at}`} one=${one} again=${loaded.again} />`;
   return html`<p>${text.tokensAbout}</p>
     ${made && html`<${LinkBox} id="new-token" link=${made.token} about=${text.tokenMade(made.name)} />`}
     <${Loaded} of=${loaded}>${({ tokens }) => html`
       ${!tokens.length && html`<${Empty}><p>${text.noTokens}</p><//>`}
-      <ul id="tokens" class="plain">${tokens.map((one) => html`<${Token} key=${`${one.name} ${one.created_at}`} one=${one} again=${loaded.again} />`)}</ul>`}<//>
+      <ul id="tokens" class="plain">${tokens.filter((one) => !isClosed(one)).map(row)}</ul>
+      ${tokens.some(isClosed) && html`<details class="fold"><summary>${text.otherPages(tokens.filter(isClosed).length)}</summary><ul class="plain">${tokens.filter(isClosed).map(row)}</ul></details>`}`}<//>
     <h3>${text.newToken}</h3>
     <${Form} id="make-token" button=${text.create} send=${async (values, form) => {
       const chosen = (name) => [...form.querySelectorAll(`[name=${name}]:checked`)].map((box) => box.value);
@@ -42,6 +44,11 @@ function List() {
       ${repos.value?.length > 0 && html`<fieldset><legend>${text.tokenRepos}</legend>${repos.value.map((repo) => html`<label class="check">
         <input type="checkbox" name="repo" value=${repo.repo} /> <bdi>${repo.name}</bdi></label>`)}</fieldset>`}
       <label>${text.tokenDays} <input type="number" name="days" min="1" max="3650" required defaultValue="90" /></label><//>`;
+}
+
+/** Whether a token is of another page: each tab leaves one behind when it is closed. */
+function isClosed({ kind, name }) {
+  return kind === "page" && name !== ownToken.value;
 }
 
 function Token({ one, again }) {
