@@ -147,7 +147,7 @@ export const ofNode = {
     beforeAbout: "Mit einem anderen Gerät, einer Sicherung oder meinen 24 Wörtern.",
     keyTitle: "Dein Schlüssel und deine 24 Wörter",
     locks: { passphrase: "Deine Passphrase verschließt deinen Schlüssel auf diesem Computer. Ravel fragt beim Start nach ihr. Niemand kann sie zurücksetzen: Vergisst du sie, bringen nur deine 24 Wörter dich zurück." },
-    wordsAbout: "Mit 24 Wörtern auf Papier bist du auf einem neuen Computer wieder du, auch ohne die Passphrase. Diese Seite bietet sie einmal an; später findest du sie unter Sicherung.",
+    wordsAbout: "Sie gelten auch ohne die Passphrase. Diese Seite bietet sie einmal an; später findest du sie unter Sicherung.",
     later: "Später",
     beginTitle: (name) => (name ? `Wo fängst du an, ${name}?` : "Wo fängst du an?"),
     joinAbout: "Jemand hat dir einen Link geschickt oder zeigt dir sein Quadratbild.",

@@ -68,11 +68,11 @@ function Key({ next }) {
     <${Loaded} of=${loaded} lines=${2}>${(keys) => html`
       <div class=${`note-box${keys.protection === "none" ? " warn" : ""}`}><${Icon} name="key" /><div><p>${text.start.locks[keys.protection] ?? text.protections[keys.protection]}</p>
         ${keys.protection === "none" && html`<p>${text.sealAbout} <${Command} command=${keys.seal_command} /></p>`}</div></div>
-      <p>${text.start.wordsAbout}</p>
       ${words ? html`<ol id="words" class="words24">${words.map((word) => html`<li>${word}</li>`)}</ol><p>${text.wordsAbout}</p>`
         : html`<${ShowWords} protection=${keys.protection} shown=${setWords} />`}
       <div class="buttons end"><button type="button" id="words-later" class="quiet" onClick=${next}>${text.start.later}</button>
         ${words && html`<button type="button" id="words-written" class="main" onClick=${next}>${text.wordsWritten}</button>`}</div>`}<//>`;
+      <p class="facts">${text.start.wordsAbout}</p>
 }
 
 function Begin({ name, isMine }) {
