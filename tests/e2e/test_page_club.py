@@ -151,6 +151,7 @@ def test_what_is_known_of_a_person_stands_beside_the_members(tmp_path: Path, pag
         picture(page, "person")
 
         retype(page, "#petname input", "Ben")
+        page.until("document.activeElement.matches('#petname input')")
         page.until(says("Calls itself Benjamin Theodor", "document.getElementById('person')"))
         page.until("document.getElementById('details-title').textContent === 'Ben'")
         tab_to(page, "#person .set-permission > button")

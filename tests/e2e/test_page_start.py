@@ -20,7 +20,8 @@ def test_the_first_start_asks_the_name_and_offers_the_words_once(tmp_path: Path,
     with peers(tmp_path, "alice") as (alice,):
         enter(page, alice)
         page.until(f"{_STEP} === 'name'")
-        page.fill("#start-name [name=name]", "Ann Okafor")
+        page.until("document.activeElement?.name === 'name'")
+        page.type("Ann Okafor")
         page.click("#start-name .p4")
         picture(page, "start-name")
         page.click("#start-name > button")

@@ -59,11 +59,16 @@ export function JoinRepo() {
     await open(made.repo);
     return isInvitation && !follow ? tellWhenJoined(made.repo, seen.name) : tell(text.following(made.name));
   };
+  const enter = (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    event.target.form.requestSubmit();
+  };
   return html`<${Asked} />
     <p>${text.joinAbout}</p>
     <${Scan} found=${(link) => { field.current.value = link; field.current.focus(); lookSoon(); }} />
     <${Form} id="join-repo" keep button=${seen ? text.joinNamed[seen.kind](cut(seen.name)) : text.lookAtLink} send=${send}>
-      <label>${text.link} <textarea ref=${field} data-first name="link" rows="4" required maxlength="32768" spellcheck="false" placeholder=${text.linkHint} onInput=${lookSoon}></textarea></label>
+      <label>${text.link} <textarea ref=${field} data-first name="link" rows="4" required maxlength="32768" spellcheck="false" placeholder=${text.linkHint} onInput=${lookSoon} onKeyDown=${enter}></textarea></label>
       ${seen && html`<${Holds} of=${seen} />`}
       ${(!seen || seen.kind === "invite") && html`<label class="check"><input type="checkbox" name="follow" /> ${text.followToo}</label>`}
     <//>`;

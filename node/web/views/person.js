@@ -7,6 +7,7 @@ import { html } from "../parts/html.js";
 import { beside, isMine, may, memberChanges, peers, persons, refresh, status } from "../state/node.js";
 import { api, isPerson, tell } from "../state/session.js";
 import { text } from "../strings/text.js";
+import { useEffect, useRef } from "../vendor/preact-hooks.js";
 import { Has, holderOf, useHolders } from "./holders.js";
 import { Came } from "./post_row.js";
 
@@ -28,11 +29,15 @@ export function Person({ repo, argument }) {
   const [first] = devices;
   const known = useLoaded(() => historyOf(repo, argument), [repo.repo, argument, ...devices.map((one) => `${one.user} ${one.name} ${one.permission}`)], true);
   const isMe = isMine(argument);
+  const petname = useRef(null);
+  useEffect(() => {
+    if (petname.current) petname.current.value = first.petname ?? "";
+  }, [first?.petname]);
   const rules = !isMe && may(repo, "admin");
   return html`<div id="person" data-user=${argument}>
     ${first ? html`<${Who} devices=${devices} isMe=${isMe} known=${known.data} />` : html`<${Empty}><p>${text.noMember}</p><//>`}
-    ${first && !isMe && isPerson.value && html`<div class="part"><${Form} id="petname" key=${first.petname} class="form inline" button=${text.save_} keep send=${({ name }) => rename(first, name)}>
-      <label>${text.petname} <span class="facts">${text.petnameAbout}</span> <input name="name" maxlength="64" autocomplete="off" defaultValue=${first.petname ?? ""} /></label><//></div>`}
+    ${first && !isMe && isPerson.value && html`<div class="part"><${Form} id="petname" key=${first.user} class="form inline" button=${text.save_} keep send=${({ name }) => rename(first, name)}>
+      <label>${text.petname} <span class="facts">${text.petnameAbout}</span> <input ref=${petname} name="name" maxlength="64" autocomplete="off" defaultValue=${first.petname ?? ""} /></label><//></div>`}
     ${first && html`<${Computers} repo=${repo} devices=${devices} rules=${rules} />`}
     ${first && rules && html`<div class="part"><h3>${text.canDo}</h3>
       <${Form} class="form inline set-permission" key=${first.permission} button=${text.setPermission} keep send=${({ permission }) => change(repo, devices, permission)}>

@@ -12,7 +12,7 @@ import { Keys, openKeys } from "./keys.js";
 import { List } from "./list.js";
 import { Middle } from "./middle.js";
 import { Palette, openPalette } from "./palette.js";
-import { focusTimeline } from "./timeline.js";
+import { focusTimeline, takeKey } from "./timeline.js";
 import { Viewer } from "./viewer.js";
 
 const WITH_BAR = ["for-you", "search", "settings"]; // where the bar of a phone leads to
@@ -61,6 +61,8 @@ function Notices() {
     <button type="button" class="quiet icon" aria-label=${text.dismiss} onClick=${() => dismiss(one.key)}><${Icon} name="close" size="s" /></button></p>`)}</div>`;
 }
 
+const KEYS = ["j", "k", "r", "e"]; // of the timeline, from wherever nothing has the keyboard
+
 addEventListener("keydown", (event) => {
   if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
     event.preventDefault();
@@ -70,4 +72,8 @@ addEventListener("keydown", (event) => {
   if (document.querySelector("dialog[open]") || document.activeElement?.matches("input, textarea, select")) return;
   if (event.key === "Escape" && route.value.panel) closePanel();
   else if (event.key === "?" && !document.activeElement?.isContentEditable) openKeys();
+  else if (KEYS.includes(event.key) && !event.ctrlKey && !event.metaKey && !event.altKey && document.activeElement === document.body) {
+    event.preventDefault(); // what is typed next is not to begin with it
+    takeKey(event.key);
+  }
 });

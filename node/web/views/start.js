@@ -46,6 +46,8 @@ function Title({ children, isFirst = false }) {
 function Name({ own, next }) {
   const [name, setName] = useState(""); // this and the hue for the face alone: what is sent is what the form has when it is
   const [hue, setHue] = useState(null);
+  const field = useRef(null);
+  useEffect(() => field.current.focus(), []); // there is nothing else to do on this page
   const colorOf = (chosen) => (chosen === null ? null : Math.ceil((Number(chosen) * COLORS_STATED) / COLORS));
   return html`<${Title} isFirst>${text.start.nameTitle}<//><p>${text.start.nameAbout}</p>
     <${Form} id="start-name" button=${text.next} keep send=${async ({ name: said, hue: chosen = null }) => {
@@ -54,7 +56,7 @@ function Name({ own, next }) {
       next();
     }}>
       <div class="hello"><${Face} id=${own.user} name=${name} color=${colorOf(hue)} size="l" />
-        <label>${text.myName} <input name="name" type="text" required maxlength="64" pattern=".*\\S.*" autocomplete="nickname" onInput=${(event) => setName(event.target.value)} /></label></div>
+        <label>${text.myName} <input ref=${field} name="name" type="text" required maxlength="64" pattern=".*\\S.*" autocomplete="nickname" onInput=${(event) => setName(event.target.value)} /></label></div>
       <fieldset class="unfielded"><legend class="label">${text.color}</legend><div class="hues">${Array.from({ length: COLORS }, (_, one) => html`
         <input type="radio" name="hue" class=${`p${one}`} aria-label=${text.colorNumber(one + 1)} value=${one} onChange=${() => setHue(one)} />`)}</div></fieldset>
     <//>
@@ -70,9 +72,9 @@ function Key({ next }) {
         ${keys.protection === "none" && html`<p>${text.sealAbout} <${Command} command=${keys.seal_command} /></p>`}</div></div>
       ${words ? html`<ol id="words" class="words24">${words.map((word) => html`<li>${word}</li>`)}</ol><p>${text.wordsAbout}</p>`
         : html`<${ShowWords} protection=${keys.protection} shown=${setWords} />`}
+      <p class="facts">${text.start.wordsAbout}</p>
       <div class="buttons end"><button type="button" id="words-later" class="quiet" onClick=${next}>${text.start.later}</button>
         ${words && html`<button type="button" id="words-written" class="main" onClick=${next}>${text.wordsWritten}</button>`}</div>`}<//>`;
-      <p class="facts">${text.start.wordsAbout}</p>
 }
 
 function Begin({ name, isMine }) {

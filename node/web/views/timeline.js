@@ -232,6 +232,13 @@ export function focusTimeline() {
   (document.querySelector("#timeline article[tabindex='0']") ?? document.getElementById("middle"))?.focus();
 }
 
+/** Takes a key of the timeline while nothing else has the keyboard, as where the timeline was left. */
+export function takeKey(key) {
+  if (!document.getElementById("timeline")) return;
+  focusTimeline();
+  if (["r", "e"].includes(key)) document.activeElement.querySelector(`[data-key="${key}"]`)?.click();
+}
+
 /** Runs `work` once an element is drawn; the posts may be behind a panel that is just closed. */
 function whenDrawn(selector, work, frames = FRAMES_MAX) {
   if (document.querySelector(selector)) work();
