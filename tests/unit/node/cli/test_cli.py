@@ -240,6 +240,7 @@ def test_a_question_understands_a_yes_in_german_and_asks_again_what_is_neither(
     assert capsys.readouterr().err == "Tippe j oder n.\n"
 
 
+@pytest.mark.slow
 def test_a_wrong_line_is_told_in_the_readers_language(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -421,6 +422,7 @@ def test_an_unset_variable_of_the_shell_is_no_item_no_key_and_no_repo_that_is_le
     assert "a variable that is not set" in said
 
 
+@pytest.mark.slow
 def test_what_is_no_command_or_lacks_something_is_told_what_to_type(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

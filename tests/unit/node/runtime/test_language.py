@@ -110,6 +110,7 @@ def test_refusals_that_people_meet_are_said_in_german() -> None:
     assert english == []
 
 
+@pytest.mark.slow
 def test_sentences_that_commands_say_are_said_in_german() -> None:
     """Most are composed: of these, those that are one text with values in it."""
     speaker = Speaker(TABLE)
