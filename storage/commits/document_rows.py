@@ -12,9 +12,9 @@ was last made anew. That costs O(its commits), once for all that happened until 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from sqlalchemy import Connection, Select, bindparam, delete, select, update
+from sqlalchemy import Connection, bindparam, delete, select, update
 
 from protocol.ids import CommitId
 from storage.commits.document_counters import COUNTER_DEPTH, INCREMENT_COLUMNS, Counter, keep_counters
@@ -25,13 +25,12 @@ from storage.engine.bulk import (
     WANTED,
     change_rows,
     insert_rows,
-    select_by_ids,
     select_in,
     select_rows,
     select_wanted,
 )
 from storage.engine.database import Database
-from storage.engine.id_keys import LOOKUP_COUNT_MAX, PackedIds, chunks, pack_ids, unpack_ids
+from storage.engine.id_keys import LOOKUP_COUNT_MAX, PackedIds, chunks, id_key, pack_ids, unpack_ids
 from storage.schema.document_schema import (
     document_increments,
     document_operations,
@@ -58,13 +57,15 @@ _OPERATION: Final = (
 )
 OPERATION_COLUMNS: Final = (*(column.name for column in _OPERATION), "replaces")
 _OWN: Final = (
-    select(*_OPERATION)
-    .select_from(WANTED, document_operations)
+    select(*_OPERATION, commits.c.passed, commits.c.rank)
+    .select_from(WANTED, commits, document_operations)
     .where(
+        commits.c.id_key == WANTED.c.one,
+        commits.c.commit_id == WANTED.c.third,
         document_operations.c.doc_num == bindparam("doc"),
-        document_operations.c.source_num == WANTED.c.one,
+        document_operations.c.source_num == commits.c.num,
         document_operations.c.key == WANTED.c.other,
-        document_operations.c.name == WANTED.c.third,
+        document_operations.c.name == commits.c.commit_id,
     )
 )
 _COPIES: Final = (
@@ -86,9 +87,6 @@ _OF_SOURCES: Final = (
         document_operations.c.doc_num == WANTED.c.one,
         document_operations.c.source_num == WANTED.c.other,
     )
-)
-_NUMS: Final = select(commits.c.commit_id, commits.c.num).where(
-    commits.c.id_key.in_(bindparam("keys", expanding=True))
 )
 _UNMET: Final = select(document_unmet.c.replaced).where(
     document_unmet.c.doc_num == bindparam("doc"),
@@ -224,6 +222,8 @@ class Changes:
     _changed: dict[int, _Row] = field(default_factory=dict)  # by identity
     _unmet: dict[_Pair, int] = field(default_factory=dict)
     _sources: list[tuple[int, CommitId, int]] = field(default_factory=list)
+    _places: dict[int, tuple[int, int, CommitId]] = field(default_factory=dict)
+    """By number of a commit, as `load_places_of`: known with its operations."""
     _had: dict[int, tuple[bool, bool]] = field(default_factory=dict)  # `_find_had`
 
     def settle(self, row: _Row, *, is_live: bool, replaced: int) -> None:
@@ -232,27 +232,30 @@ class Changes:
         self._changed[id(row)] = row
 
     def load(self, pairs: Iterable[_Pair]) -> None:
-        """Load the operations of names about keys: by two statements for all of a document. Costs O(pairs log n)."""
+        """Load the operations of names about keys: by one statement for all of a document. Costs O(pairs log n).
+
+        Of a document with operations that other commits say of their names, a second one asks for these.
+        """
         wanted: dict[int, list[tuple[bytes, CommitId]]] = {}
         for pair in pairs:
             if pair not in self._rows:
                 self._rows[pair] = []
                 wanted.setdefault(pair[0], []).append(pair[1:])
-        names = {name for missing in wanted.values() for _, name in missing}
-        nums: dict[CommitId, int] = dict(select_by_ids(self.connection, _NUMS, names))
         for doc_num, missing in wanted.items():
-            own = [(nums[name], key, name) for key, name in missing if name in nums]
-            self._load(_OWN, doc_num, own)
             _, has_sources = self._find_had(doc_num)
-            if has_sources:
-                self._load(_COPIES, doc_num, missing)
+            for part in chunks(missing, LOOKUP_COUNT_MAX // 2):
+                own = [(id_key(name), key, name) for key, name in part]
+                for *values, passed, rank in select_wanted(self.connection, _OWN, own, doc=doc_num):
+                    row = self._add_loaded(tuple(values))
+                    self._places[row.source_num] = passed, rank, row.name
+                copies = select_wanted(self.connection, _COPIES, part, doc=doc_num) if has_sources else ()
+                for found in copies:
+                    self._add_loaded(found)
 
-    def _load(
-        self, query: "Select[*tuple[Any, ...]]", doc_num: int, wanted: Sequence[tuple[object, ...]]
-    ) -> None:
-        for part in chunks(wanted, LOOKUP_COUNT_MAX // 2):
-            for found in map(_row, select_wanted(self.connection, query, part, doc=doc_num)):
-                self._rows[doc_num, found.key, found.name].append(found)
+    def _add_loaded(self, values: tuple[object, ...]) -> _Row:
+        row = _row(values)
+        self._rows[row.doc_num, row.key, row.name].append(row)
+        return row
 
     def add_all(self, added: Sequence[tuple[Document, SaidOperations]]) -> None:
         """Add the operations of commits that count. Costs O(keys and what they replace), each O(log n).
@@ -337,7 +340,8 @@ class Changes:
         counted = {(row.doc_num, row.key, row.name) for row in (*came, *went) if row.added is not None}
         self._store_increments(came, went)
         came, went = ([row for row in some if row.added is None] for some in (came, went))
-        places = load_places_of(self.connection, {row.place_num for row in (*came, *went)})
+        placed_nums = {row.place_num for row in (*came, *went)}
+        places = self._places | load_places_of(self.connection, placed_nums - self._places.keys())
         change_rows(
             self.connection,
             _DROP_TIP,

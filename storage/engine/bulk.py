@@ -278,7 +278,9 @@ def _wanted(
     one = ", ".join(["?" if dialect.name == "sqlite" else "%s"] * width)
     columns = ", ".join([column.name for column in WANTED.columns][:width])
     said = f"WITH wanted({columns}) AS (VALUES {', '.join([f'({one})'] * count)}) "
-    return said + text.replace("FROM wanted, ", "FROM wanted CROSS JOIN "), order
+    columns_said, _, rest = text.partition("FROM wanted")
+    tables, _, conditions = rest.partition("WHERE")  # `CROSS JOIN` has SQLite keep the order of the tables
+    return f"{said}{columns_said}FROM wanted{tables.replace(', ', ' CROSS JOIN ')}WHERE{conditions}", order
 
 
 def _parameters(
