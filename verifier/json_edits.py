@@ -19,6 +19,7 @@ from protocol.formats.document_kinds import (
     is_document_key,
 )
 from protocol.formats.text import parse_id
+from protocol.limits.users import JSON_OPERATIONS_MAX
 from verifier.json_contents import (
     PLACE,
     REFUSED,
@@ -72,6 +73,15 @@ class EditRefused(Exception):
 
 class ValueTooLarge(EditRefused):
     """Error of a single value that no register holds."""
+
+
+class TooManyOperations(EditRefused):
+    """Error of edits that write more, at an address or before it, than one request may."""
+
+    def __init__(self, address: Address) -> None:
+        super().__init__(
+            f"over {JSON_OPERATIONS_MAX} values and places would change up to {_name_of(address)}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +181,7 @@ class JsonEditor:
             holder = place.list_address[0]
         if holder == moved:
             raise EditRefused("an item cannot lie in a list of its own")
-        self._parts.need_below((moved,))
+        self._read_below((moved,))
         if self._depth(address) + 1 + self._tree.nodes.get(moved, Node()).height > JSON_DEPTH_MAX:
             raise EditRefused(f"{_name_of(address)} is too deep for the item")
         self._place(moved, address, before, after, index)
@@ -311,6 +321,8 @@ class JsonEditor:
 
     def _say(self, address: Address, content: Content | None, *, is_increment: bool = False) -> None:
         self._parts.need([address])  # what stands there is replaced
+        if len(self._said) == JSON_OPERATIONS_MAX and address not in self._said:
+            raise TooManyOperations(address)
         self._said[address] = (content, is_increment)
         if not is_increment:
             self._parts.state(address, content)
@@ -323,7 +335,7 @@ class JsonEditor:
 
         Items of a list that another value had replaced before they came are unplaced, and stay so.
         """
-        self._parts.need_below(address)
+        self._read_below(address)
         for piece in self._parts.pieces_below(address):
             self._said[piece] = (None, False)
         node = self._tree.node(address)
@@ -332,10 +344,16 @@ class JsonEditor:
         for path, below in list(node.walk()):
             inner = (*address, *path)
             if isinstance(below.own, ListMark) or self._has_list(inner):
+                if self._parts.items(inner, None, JSON_OPERATIONS_MAX, 1, is_backwards=False):
+                    raise TooManyOperations(inner)
                 for item in self._parts.all_items(inner):
                     self._let_go((PLACE, item))
             if below.own is not None:
                 self._let_go(inner)
+
+    def _read_below(self, address: Address) -> None:
+        if not self._parts.need_below(address, JSON_OPERATIONS_MAX):
+            raise TooManyOperations(address)
 
     def _has_list(self, address: Address) -> bool:
         """Return True if a list was put at an address, where another value may show."""
@@ -356,6 +374,8 @@ class JsonEditor:
                 self._put_map(address, value)
         elif isinstance(value, list):
             self._say(address, ListMark())
+            if len(value) > JSON_OPERATIONS_MAX:  # before so many fractions are made
+                raise TooManyOperations(address)
             fractions = self._spaced(len(value), None, None)
             assert fractions is not None, "a new list has room"
             for one, fraction in zip(value, fractions, strict=True):

@@ -121,12 +121,19 @@ class PartialTree:
             self._take(self._registers.load([key_of(one) for one in missing]))
             self._known.update(missing)
 
-    def need_below(self, address: Address) -> None:
-        """Load the registers at an address and below it, unless they are known. Costs O(these)."""
+    def need_below(self, address: Address, limit: int) -> bool:
+        """Load the registers at an address and below it, unless they are known. Return False if they are over `limit`.
+
+        Costs O(these, and at most `limit`).
+        """
         if not self._is_whole(address):
             key = key_of(address)
-            self._take(self._registers.load_between(key, f"{key}\x01", None))
+            found = self._registers.load_between(key, f"{key}\x01", limit + 1)
+            if len(found) > limit:
+                return False
+            self._take(found)
             self._whole.add(address)
+        return True
 
     def need_all(self) -> None:
         """Load the whole document, and join long values."""

@@ -13,7 +13,7 @@ from ravel.types.document_values import DocumentSnapshot
 from ravel.types.json_documents import JsonConflictView, JsonDocumentView, JsonEditResult, UnplacedItem
 from verifier.json_contents import PLACE
 from verifier.json_documents import JsonConflict, JsonValue, read_json
-from verifier.json_edits import EditRefused, JsonEditor, Operation, ValueTooLarge
+from verifier.json_edits import EditRefused, JsonEditor, Operation, TooManyOperations, ValueTooLarge
 from verifier.json_registers import HeldRegisters
 
 _CONFLICTS_SHOWN_MAX: Final = 64
@@ -99,6 +99,8 @@ def _apply(editor: JsonEditor, one: JsonChange) -> list[str]:
 
 
 def _refused(number: int | None, error: EditRefused) -> ServiceError:
+    if isinstance(error, TooManyOperations):
+        return ServiceError("too_large", str(error), "write or remove parts of it, one after the other")
     if isinstance(error, ValueTooLarge):
         return ServiceError("too_large", str(error), f'{FILE_ADVICE}: {{"$file": ID}}')
     where = "" if number is None else f"edit {number}: "

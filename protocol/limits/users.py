@@ -92,6 +92,9 @@ TEXT_POSITION_SIZE_MAX: Final = 288
 TEXT_TYPED_SIZE_MAX: Final = 64
 """Characters that an editor shows others before they are in a commit: those of some seconds of typing, and commits come each
 second. What is longer is shown as it is committed."""
+JSON_OPERATIONS_MAX: Final = 100_000
+"""Registers that the edits of one request write or let go: 250 MB, and 40 s on two busy cores. A body of 8 MiB may have four
+million values, and a map that is removed any number."""
 JSON_EDITS_MAX: Final = 10_000
 """Edits of a JSON document by one request: some tenths of a second of one transaction."""
 JSON_PAUSE_SECONDS: Final = 0.05

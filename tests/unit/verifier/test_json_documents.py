@@ -9,7 +9,7 @@ import pytest
 from protocol.crypto.hashing import value_name
 from tests.support.ids import as_commit_id
 from tests.support.json_histories import Author, History
-from verifier import json_registers
+from verifier import json_edits, json_registers
 from verifier.documents import DocumentEntry, DocumentValue
 from verifier.json_contents import (
     REFUSED,
@@ -18,7 +18,7 @@ from verifier.json_contents import (
     parse_key,
 )
 from verifier.json_documents import JsonConflict, JsonValue, read_json
-from verifier.json_edits import EditRefused, JsonEditor, fraction_between
+from verifier.json_edits import EditRefused, JsonEditor, TooManyOperations, fraction_between
 from verifier.json_registers import HeldRegisters
 
 ITEM, OTHER = "a" * 16, "b" * 16
@@ -697,6 +697,28 @@ _EDITS: dict[str, list[Callable[[JsonEditor, list[str]], object]]] = {
         lambda editor, _: editor.insert(("new",), 1),
     ],
 }
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda editor: editor.put(("new",), list(range(10))),
+        lambda editor: editor.put(("new",), {f"k{number}": number for number in range(20)}),
+        lambda editor: editor.remove(("m",)),
+        lambda editor: editor.remove(("l",)),
+        lambda editor: editor.put((), 1),
+    ],
+)
+def test_edits_that_would_change_too_much_at_once_are_refused_before_it_is_read(
+    monkeypatch: pytest.MonkeyPatch, edit: Callable[[JsonEditor], object]
+) -> None:
+    author = Author(History(Random(1)))
+    _start(author, {"m": {f"k{number}": number for number in range(300)}, "l": list(range(300))})
+    monkeypatch.setattr(json_edits, "JSON_OPERATIONS_MAX", 19)
+    registers = _Counted(author.entries())
+    with pytest.raises(TooManyOperations, match="over 19 values and places"):
+        edit(JsonEditor(registers, Random(2).randrange))
+    assert registers.read < 3 * 19
 
 
 def test_a_batch_about_one_list_reads_its_order_once() -> None:
