@@ -213,6 +213,8 @@ class DocumentState:
         """Load all entries that are there. Costs O(what stands of them)."""
         if isinstance(document, Unwritten):
             return {key: document.entries[key] for key in in_byte_order(document.entries)}
+        if document.entry_count > DOCUMENT_VALUE_COUNT_MAX:  # to read so much takes seconds, in each query
+            raise _too_large()
         return self._entries(connection, load_tips_between(connection, document.num, b"", NO_KEY, None))
 
     def read_whole(

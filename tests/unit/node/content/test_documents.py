@@ -287,6 +287,20 @@ async def test_a_document_that_is_too_large_is_refused_in_words(
         assert (await show_dict(documents_of(alice), "main", 0, 1))["entries"][0]["value"] == "four"
 
 
+async def test_a_document_of_too_many_values_is_refused_unread(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = nodes[0]
+    alice.create_repo()
+    await _put(alice, k="one", l="two", m="three")
+    monkeypatch.setattr(state_module, "DOCUMENT_VALUE_COUNT_MAX", 2)
+    monkeypatch.setattr(state_module, "_TOGETHER_COUNT_MAX", 2)
+    monkeypatch.delattr(state_module, "load_tips_between")
+    with pytest.raises(ServiceError, match="over 2 values") as caught:
+        await documents_of(alice).read(DICT, "main", "", dict)
+    assert caught.value.code == "too_large"
+
+
 @pytest.mark.slow
 async def test_what_is_remembered_is_bounded_and_changes_no_answer(nodes: list[Node]) -> None:
     alice = nodes[0]
