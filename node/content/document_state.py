@@ -383,5 +383,6 @@ def _too_large() -> ServiceError:
     return ServiceError(
         "too_large",
         f"what is asked for has over {DOCUMENT_VALUE_COUNT_MAX} values or {DOCUMENT_SIZE_MAX} bytes",
-        "ask for fewer at once (`limit`); of a key with that many conflicts, put one value in their place",
+        "ask for fewer at once (`limit`), or remove parts of a JSON document; of a key with that many conflicts, put one "
+        "value in their place",
     )

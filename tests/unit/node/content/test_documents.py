@@ -299,6 +299,7 @@ async def test_a_document_of_too_many_values_is_refused_unread(
     with pytest.raises(ServiceError, match="over 2 values") as caught:
         await documents_of(alice).read(DICT, "main", "", dict)
     assert caught.value.code == "too_large"
+    assert "remove parts" in caught.value.advice
 
 
 @pytest.mark.slow
