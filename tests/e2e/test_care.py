@@ -48,6 +48,10 @@ def test_a_backup_beside_a_daemon_becomes_the_same_node(tmp_path: Path) -> None:
     with peers(tmp_path, "alice") as (alice,):
         branch = _fill(alice)
         run_ravel(alice, "backup", str(tmp_path / "backup"))
+        alice.client.write_post(branch, "one more")
+        said = run_ravel(alice, "backup", "--keep", "1", str(tmp_path / "backup")).stdout
+        assert "of which" in said
+        assert [one.number for one in list_backups(tmp_path / "backup")] == [2]
         before = digest(alice, branch)
         alice.stop()
         alice.home.rename(tmp_path / "gone")

@@ -128,6 +128,7 @@ MISTAKES: dict[str, tuple[Words, int, str, str]] = {
     "no node yet": (("--home", "{folder}/none", "status"), 11, "no node", " up"),
 }  # fmt: skip
 USAGE: tuple[Words, ...] = (
+    ("backup", "--check", "--keep", "2", "{folder}"),
     ("repos", "list"),
     ("repo", "lst"),
     ("repo", "create"),
