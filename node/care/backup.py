@@ -56,7 +56,7 @@ from node.home.config import CONFIG_NAME
 from node.home.folder_mark import MARK_NAME, check_store_stayed, write_mark
 from node.home.home import OWN_CERTIFICATE_NAME, hold_content, open_home
 from node.home.identity import read_keys
-from node.home.private_files import KEYS_NAME
+from node.home.private_files import KEYS_NAME, sweep_drafts
 from node.home.tokens import TOKENS_NAME
 from node.observe.watching import store_sizes
 from node.runtime.errors import UNKNOWN_SCHEMA_ADVICE, ServiceError, storage_failed
@@ -165,6 +165,7 @@ def _passing_copy(home: Path, url: str, draft: Path) -> Iterator[tuple[int, str,
 
     It lies in the node's folder, or else in that of the backups, where it may have to travel over a network.
     """
+    sweep_drafts(home)  # a copy of a process that was killed
     sizes = store_sizes(home)
     free = shutil.disk_usage(home).free - DISK_FREE_MIN
     place = draft if url or free < sizes["database"] + sizes["log"] else home
@@ -210,7 +211,7 @@ class _Writing:
             manifest = backup.read_manifest()
             if hash_file(backup.path / MAP_NAME).blake3 != hash_of(manifest, MAP_NAME):
                 return
-        except (ServiceError, FileNotFoundError):
+        except (ServiceError, OSError):
             return
         self._page_key = bytes.fromhex(manifest.page_key)
         self._last = Last(backup.path / MAP_NAME, usable_files(self._folder / PAGES_NAME, manifest.pages))

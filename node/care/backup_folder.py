@@ -274,7 +274,8 @@ def remove_unnamed(folder: Path, packs: set[str]) -> None:
     newest = max(manifests, key=lambda one: one.number, default=None)
     if newest and not {one.number for one in manifests}.issuperset(manifests[newest].beside):
         maps = {backup.path / MAP_NAME: hash_of(one, MAP_NAME) for backup, one in manifests.items()}
-        erase_unnamed(folder / PAGES_NAME, maps)
+        if all(path.is_file() for path in maps):
+            erase_unnamed(folder / PAGES_NAME, maps)
 
 
 def hash_of(manifest: Manifest, path: str) -> str:
