@@ -1,11 +1,20 @@
 """Daemons that find one another: by a common acquaintance, after a move, on the local network."""
 
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 import pytest
 
+from node.authoring.author import Author
+from node.home.identity import open_keys
+from node.ingest.replica import Replica
+from node.runtime.clock import now_ms
+from protocol.formats.content import Post
 from ravel.types.peers import PeerView
+from storage.repos.repos import DAY_MS
 from tests.e2e.cluster import ANY_PORT, Peer, peers, run_ravel, until, until_equal
+from tests.support.keys import no_passphrase
 from tests.support.multicast import need_multicast
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
@@ -48,6 +57,53 @@ def test_two_members_meet_by_a_third_and_meet_again_after_a_move(tmp_path: Path)
         until(lambda: carol.client.list_repos()["repos"][0]["permission"] == "write", "carol is a member")
         carol.client.write_post(branch, "without bob")
         until_equal(alice, carol, branch)
+
+
+def test_old_posts_are_given_up_to_a_member_who_was_met_by_a_third(tmp_path: Path) -> None:
+    """They have names: a node says whose it is where its user has one, and who is unknown is not relied on."""
+    alice, bob, carol = made = [
+        Peer(tmp_path / name, keys=("--clear", "--name", name)) for name in ("alice", "bob", "carol")
+    ]
+    _write_long_ago(bob.home, "of long ago")
+    try:
+        for peer in made:
+            peer.start()
+        [repo] = [one["repo"] for one in bob.client.list_repos()["repos"]]
+        branch = bob.client.list_branches(repo)["branches"][0]["branch"]
+        links = [
+            bob.client.create_invitation(repo, permission="write", expires_seconds=3600)["invitation"]
+            for _ in range(2)
+        ]
+        for peer, link in zip((alice, carol), links, strict=True):
+            peer.client.join_repo(link)
+        until(lambda: any(one["owner"] for one in _met(carol, _node(alice))), "carol knows alice's node")
+        for peer in (alice, carol):
+            until_equal(peer, bob, branch)
+            until(partial(_has_old_post, peer, repo), "it has the contents too")
+        bob.stop()
+        carol.client.set_keeping(repo, branches=None, last_days=90)
+        until(lambda: carol.client.show_keeping(repo)["older_absent"] == 1, "carol has given it up")
+        assert _has_old_post(alice, repo)
+        until(lambda: "of long ago" in run_ravel(carol, "log", branch).stdout, "alice has sent it again")
+    finally:
+        for peer in made:
+            peer.close()
+
+
+def _has_old_post(peer: Peer, repo: str) -> bool:
+    return peer.client.show_keeping(repo, last_days=90)["older_here"] == 1
+
+
+def _write_long_ago(home: Path, text: str) -> None:
+    """Have a node found a repo and write a post in it, while its clock is 200 days late."""
+    keys = open_keys(home, no_passphrase)
+    replica = Replica(home, keys.store_key)
+    clock = count(now_ms() - 200 * DAY_MS)
+    author = Author(replica, keys.user_seed, lambda: next(clock))
+    repo, _ = author.founding.create_repo("shared")
+    branch, _ = author.founding.create_branch(repo, "main")
+    author.write(branch, Post(text))
+    replica.close()
 
 
 def test_a_peer_is_found_on_the_local_network_at_another_address_than_was_said(tmp_path: Path) -> None:
