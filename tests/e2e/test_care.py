@@ -13,6 +13,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from sqlalchemy import insert, select
 
 from node.care.backup_folder import list_backups
 from node.care.doctor import PROBLEM, examine
@@ -22,9 +23,10 @@ from protocol.formats.text import id_text
 from protocol.ids import AnyId
 from ravel.home import read_token
 from storage.commits.commits import iterate_arrivals
-from storage.engine.database import read_store
+from storage.engine.database import Database, read_store
 from storage.repos.epochs import load_epochs
 from storage.repos.repos import load_branches, load_repos
+from storage.schema.schema import files, spared_files
 from tests.e2e.cluster import Peer, digest, join, peers, run_ravel, until, until_equal
 from tests.support.keys import no_passphrase
 from tests.support.machine import measure_slowness, patience
@@ -197,6 +199,25 @@ def test_checks_go_beside_a_daemon_and_collecting_does_not(tmp_path: Path) -> No
         until(
             lambda: "no answer" in run_ravel(bob, "doctor").stdout, "bob is told that alice does not answer"
         )
+
+
+@pytest.mark.extended
+def test_what_was_given_up_is_freed_beside_the_daemon_and_by_a_start_after_a_kill(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        _fill(alice)
+        alice.stop()
+        database = Database(alice.home)
+        with database.write() as connection:
+            given_up = select(files.c.num, files.c.branch_num)
+            connection.execute(insert(spared_files).from_select(["file_num", "branch_num"], given_up))
+        database.close()
+        alice.start()
+        packs = alice.home / "packs"
+        until(lambda: bool(list(packs.glob("*.spare"))), "no row names the pack any more")
+        alice.kill()
+        alice.start()
+        assert list(packs.iterdir()) == []
+        run_ravel(alice, "fsck")
 
 
 def test_a_daemon_stops_in_seconds_whoever_holds_on_to_it(tmp_path: Path) -> None:
