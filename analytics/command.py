@@ -162,7 +162,7 @@ def _guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
     from pyspark.errors import PySparkException
 
     from analytics.order.branch_tasks import LargeBranchRefused
-    from analytics.session import JavaMissing, MasterRefused, UserUnknown, cause_of
+    from analytics.session import FolderUnseen, JavaMissing, MasterRefused, UserUnknown, cause_of
 
     log = options.out / "spark.log"
 
@@ -179,6 +179,9 @@ def _guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
     except UserUnknown as error:
         other = ", or give --engine local, which needs no Java" if "engine" in vars(options) else ""
         return fail(options, EXIT_MISSING_EXTRA, "missing_extra", str(error), f"add the entry{other}")
+    except FolderUnseen as error:
+        advice = "give a URL as --out, or a folder that all machines see"
+        return fail(options, EXIT_BAD_REQUEST, "bad_request", str(error), advice)
     except MasterRefused as error:
         advice = f"give a --master that Spark knows, such as local[*]; {where()} tells more"
         return fail(options, EXIT_BAD_REQUEST, "bad_request", str(error), advice)

@@ -84,6 +84,10 @@ class MasterRefused(Exception):
     """Spark did not start on the master that was named; the message says why."""
 
 
+class FolderUnseen(Exception):
+    """Machines of a cluster do not see a folder that all of them must write to; the message names it."""
+
+
 def start_session(
     master: str | None = None,
     *,
@@ -92,7 +96,9 @@ def start_session(
     shared: Path | None = None,
     conf: Mapping[str, str] = _NO_CONF,
 ) -> SparkSession:
-    """Start Spark. Raises JavaMissing, UserUnknown, MasterRefused. `log_path` takes what the JVM prints; None drops it.
+    """Start Spark. Raises JavaMissing, UserUnknown, MasterRefused, FolderUnseen.
+
+    `log_path` takes what the JVM prints; None drops it.
 
     `conf` are the user's settings. What these, spark-submit, or the user's spark-defaults.conf set stays so. Without a
     `master` it is theirs, or all cores of this machine.
@@ -145,9 +151,26 @@ def start_session(
     if is_small and is_local:
         Thread(target=_start_workers, args=(session,)).start()
     context = session.sparkContext
-    if shared is not None and not is_local and context.getCheckpointDir() is None:
-        context.setCheckpointDir((shared / _CHECKPOINTS).absolute().as_uri())
+    if shared is not None and not is_local:
+        try:
+            check_seen(session, shared)
+        except BaseException:  # an interrupt too: else the session stays
+            session.stop()
+            raise
+        if context.getCheckpointDir() is None:
+            context.setCheckpointDir((shared / _CHECKPOINTS).absolute().as_uri())
     return session
+
+
+def check_seen(session: SparkSession, folder: Path) -> None:
+    """Have tasks look for a file that is put into a folder. Raises FolderUnseen where one does not find it."""
+    context = session.sparkContext
+    context.setJobDescription("ravel: look for the folder of the results")
+    with tempfile.NamedTemporaryFile(dir=folder.absolute(), prefix=".ravel-seen-") as mark:
+        name, tasks = mark.name, context.defaultParallelism
+        found = context.parallelize(range(tasks), tasks).map(lambda _: os.path.exists(name)).collect()
+    if not all(found):
+        raise FolderUnseen(f"machines of this cluster do not see {folder}")
 
 
 def settings_for(rows: int | None, *, is_local: bool) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -93,3 +94,25 @@ Caused by: java.io.IOException: error=2, No such file or directory
     )
     other = "java.io.IOException: no\nCaused by: java.lang.Error: disk full"
     assert session.cause_of(Exception(other)) == "Caused by: java.lang.Error: disk full"
+
+
+@pytest.mark.parametrize("seen_by", [2, 1])
+def test_a_folder_that_not_all_machines_see_is_refused(tmp_path: Path, seen_by: int) -> None:
+    asked: list[list[bool]] = []
+
+    class Rows(list[int]):
+        def map(self, look: Any) -> SimpleNamespace:  # noqa: ANN401  # a function
+            asked.append([look(number) and number < seen_by for number in self])
+            return SimpleNamespace(collect=lambda: asked[-1])
+
+    context = SimpleNamespace(
+        defaultParallelism=2, setJobDescription=lambda _: None, parallelize=lambda numbers, _: Rows(numbers)
+    )
+    spark: Any = SimpleNamespace(sparkContext=context)
+    if seen_by == 2:
+        session.check_seen(spark, tmp_path)
+    else:
+        with pytest.raises(session.FolderUnseen, match=f"do not see {tmp_path}"):
+            session.check_seen(spark, tmp_path)
+    assert asked == [[True, seen_by == 2]]
+    assert [*tmp_path.iterdir()] == [], "the mark is gone"
