@@ -379,7 +379,7 @@ export const text = {
   newText_: "Neuer Text",
   renameText: "Diesen Text umbenennen",
   titleOfText: "Titel",
-  noEditor: "Der Editor ließ sich nicht laden. Lade die Seite neu.",
+  noView: "Diese Ansicht ließ sich nicht laden. Lade die Seite neu.",
   editorKeys: "Tab verlässt den Text. Strg+Z nimmt zurück, was du geschrieben hast, und nichts von anderen.",
   textSaved: "gespeichert",
   textSaving: "wird gespeichert…",

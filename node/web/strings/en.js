@@ -375,7 +375,7 @@ export const text = {
   newText_: "New text",
   renameText: "Rename this text",
   titleOfText: "Title",
-  noEditor: "The editor could not be loaded. Reload the page.",
+  noView: "This view could not be loaded. Reload the page.",
   editorKeys: "Tab leaves the text. Ctrl+Z takes back what you wrote, and nothing of others.",
   textSaved: "saved",
   textSaving: "saving…",

@@ -24,7 +24,6 @@ import { Peers } from "./peers.js";
 import { People } from "./people.js";
 import { Person, devicesOf, nameOf } from "./person.js";
 import { Quorum } from "./quorum.js";
-import { Relay } from "./relay.js";
 import { Report } from "./report.js";
 import { Search } from "./search.js";
 import { Settings } from "./settings.js";
@@ -39,7 +38,7 @@ function later(load) {
   return function Later(given) {
     const [view, setView] = useState(null);
     useEffect(() => {
-      load().then((found) => setView(() => found), () => (problem.value = text.noEditor));
+      load().then((found) => setView(() => found), () => (problem.value = text.noView));
     }, []);
     return view ? html`<${view} ...${given} />` : html`<${Skeleton} lines=${5} />`;
   };
@@ -73,7 +72,7 @@ export const PANELS = {
   devices: { needs: "", action: "node", show: Devices, icon: "laptop" },
   browsers: { needs: "", action: "node", show: Browsers, icon: "phone" },
   peers: { needs: "", action: "node", show: Peers, icon: "link" },
-  relay: { needs: "", action: "node", show: Relay, icon: "relay" },
+  relay: { needs: "", action: "node", show: later(async () => (await import("./relay.js")).Relay), icon: "relay" },
   backup: { needs: "", action: "node", show: Backup, icon: "lock" },
   health: { needs: "", action: "node", show: Health, icon: "heart" },
   storage: { needs: "", action: "node", show: Storage, icon: "disk" },

@@ -22,8 +22,9 @@ LOADED_WHEN_A_TEXT_IS_OPENED = {
 LOADED_LATER = {
     *("/service-worker.js", "/web/vendor/qr.js", "/web/vendor/qr-decode.js"),
     *("/web/strings/said.js", "/web/strings/de_said.js"),
+    "/web/views/relay.js",
 }
-"""Scripts that a first visit does not need: those of the node's sentences come behind the page."""
+"""Scripts that a first visit does not need: those of the node's sentences come behind the page, a relay's where one is."""
 TRANSLATION = re.compile(r"/web/strings/([a-z]{2})(_\w+)?\.js")
 """A visit loads one language; English is asked for with all else."""
 SCRIPTS_COMPRESSED_SIZE_MAX = 200_000
