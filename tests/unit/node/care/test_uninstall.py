@@ -134,7 +134,7 @@ def test_a_terminal_is_asked_about_each_part(
         asked.append(question)
         return "service" in question
 
-    monkeypatch.setattr("typer.confirm", confirm)
+    monkeypatch.setattr("node.cli.service_commands.agrees", confirm)
     _uninstall(home)
     assert len(asked) == 2
     assert not unit.path.exists()

@@ -593,4 +593,4 @@ def test_what_a_killed_export_to_another_machine_left_goes_with_the_next_to_anyw
     (scratch / "unnamed.parquet").write_bytes(b"bodies in the clear")
     destination = str(tmp_path / where) if where == "folder" else where
     assert write_export(_request(world, destination, has_bodies=True)).commits == 3
-    assert {path.name for path in world.folder.iterdir()} == before | {"export.lock"}
+    assert {path.name for path in world.folder.iterdir()} == before | {"content.lock", "export.lock"}
