@@ -236,7 +236,7 @@ class _Writing:
         """Copy a pack of the node, unless the folder has it. Raises OSError."""
         path = f"{PACKS_NAME}/{name}"
         there = self._folder / path
-        size = there.stat().st_size if there.exists() else -1
+        size = there.stat().st_size if there.is_file() and not there.is_symlink() else -1
         entry = self._known.get(path)
         if entry is None and size == (self._home / path).stat().st_size:  # of a run that was cut
             found = hash_file(there, path)

@@ -25,7 +25,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from node.care.backup_pages import MAP_NAME, erase_unnamed
+from node.care.backup_pages import MAP_NAME, PAGES_FILE, erase_unnamed
 from node.runtime.errors import ServiceError
 from protocol.limits.files import (
     BACKUP_FILE_COUNT_MAX,
@@ -44,7 +44,6 @@ FILE_NAME: Final = rf"(?:{PACKS_NAME}/)?[A-Za-z0-9][A-Za-z0-9._-]{{0,127}}"
 _OWNER_NAME: Final = "backups.json"
 _GONE_NAME: Final = ".gone"
 _BACKUP_NAME: Final = re.compile(r"([1-9][0-9]{0,8})-[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_PAGES_FILE: Final = re.compile(r"[1-9][0-9]{0,8}")
 _PACK_FILE: Final = re.compile(r"[0-9a-f]{32}")
 _Hash = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 _Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -213,6 +212,8 @@ def _begin(folder: Path, node: str) -> None:
         (folder / DRAFT_NAME / _OWNER_NAME).rename(folder / _OWNER_NAME)
     for name in (DRAFT_NAME, PACKS_NAME, PAGES_NAME):
         make_folder(folder / name)
+        if (folder / name).is_symlink():  # what none names is removed in it
+            raise OSError(f"{folder / name} is a link")
 
 
 def _remove_empty(folder: Path, *, with_itself: bool) -> None:
@@ -227,7 +228,7 @@ def _remove_empty(folder: Path, *, with_itself: bool) -> None:
 
 def next_number(folder: Path) -> int:
     """Return the number for a backup: above all that are or were in use. Raises OSError."""
-    names = [one.name for one in (folder / PAGES_NAME).iterdir() if _PAGES_FILE.fullmatch(one.name)]
+    names = [one.name for one in (folder / PAGES_NAME).iterdir() if PAGES_FILE.fullmatch(one.name)]
     return 1 + max([one.number for one in list_backups(folder)] + [int(name) for name in names], default=0)
 
 
@@ -269,7 +270,7 @@ def remove_unnamed(folder: Path, packs: set[str]) -> None:
             path.unlink()
     numbers = {number for one in manifests.values() for number in one.pages}
     for path in (folder / PAGES_NAME).iterdir():
-        if _PAGES_FILE.fullmatch(path.name) and int(path.name) not in numbers:
+        if PAGES_FILE.fullmatch(path.name) and int(path.name) not in numbers:
             path.unlink()
     newest = max(manifests, key=lambda one: one.number, default=None)
     if newest and not {one.number for one in manifests}.issuperset(manifests[newest].beside):

@@ -7,6 +7,7 @@ members choose bytes of a page, and must find no two that are taken for one anot
 """
 
 import os
+import re
 import stat
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -23,6 +24,8 @@ from protocol.limits.files import BACKUP_PAGES_COUNT_MAX
 from storage.engine.folders import open_new
 
 MAP_NAME: Final = "database.map"
+PAGES_FILE: Final = re.compile(r"[1-9][0-9]{0,8}")
+"""Names of files of pages."""
 PAGE_SIZE: Final = 4096
 """Bytes of a page, as SQLite has them by default: others would only find less that is unchanged."""
 HASH_SIZE: Final = 16
@@ -63,8 +66,9 @@ def usable_files(folder: Path, pages: Mapping[int, int]) -> dict[int, int]:
     sizes: dict[int, int] = {}
     for number, used in pages.items():
         with suppress(FileNotFoundError):
-            size = (folder / str(number)).stat().st_size // PAGE_SIZE
-            if used <= size <= 2 * used:
+            found = (folder / str(number)).lstat()
+            size = found.st_size // PAGE_SIZE
+            if stat.S_ISREG(found.st_mode) and used <= size <= 2 * used:
                 sizes[number] = size
     if len(sizes) >= BACKUP_PAGES_COUNT_MAX:
         largest = sorted(sizes, key=lambda one: sizes[one])[-BACKUP_PAGES_COUNT_MAX // 2 :]
@@ -217,12 +221,13 @@ class PageReader:
 def erase_unnamed(folder: Path, maps: Mapping[Path, str]) -> None:
     """Overwrite pages that none of these lists names with zeros: of removed backups nothing is left to be read.
 
-    Nothing is changed where a list has not the hash that is given for it. Costs O(pages in all lists). Raises OSError.
+    Nothing is changed where a list has not the hash that is given for it. Links are not followed: they may lead to files of
+    somebody else. Costs O(pages in all lists). Raises OSError.
     """
     named = {
         path.name: bytearray(-(-path.stat().st_size // PAGE_SIZE))
         for path in folder.iterdir()
-        if path.name.isdecimal()
+        if PAGES_FILE.fullmatch(path.name) and path.is_file() and not path.is_symlink()
     }
     for path, wanted in maps.items():
         hasher = blake3()
@@ -239,7 +244,9 @@ def erase_unnamed(folder: Path, maps: Mapping[Path, str]) -> None:
         place = marks.find(0)
         if place < 0:
             continue
-        with (folder / name).open("r+b", buffering=0) as file:
+        with open(
+            os.open(folder / name, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC), "r+b", buffering=0
+        ) as file:
             while place >= 0:
                 if any(os.pread(file.fileno(), PAGE_SIZE, place * PAGE_SIZE)):
                     os.pwrite(file.fileno(), bytes(PAGE_SIZE), place * PAGE_SIZE)

@@ -241,6 +241,28 @@ def test_a_list_that_is_damaged_is_not_gone_on_with(tmp_path: Path, node: Node, 
     assert [bool(one.problems) for one in check_backups(tmp_path / "all")] == [False, True, False]
 
 
+@pytest.mark.parametrize("what", ["pages", "packs"])
+def test_links_in_a_folder_of_backups_are_not_followed(tmp_path: Path, node: Node, what: str) -> None:
+    for number in range(2):
+        _back_up(tmp_path)
+        node.write(node.branch(), f"post {number}")
+    link = min((tmp_path / "all" / what).iterdir())
+    target = tmp_path / "of-somebody-else"
+    link.rename(target)
+    link.symlink_to(target)
+    before = target.read_bytes()
+    shutil.rmtree(tmp_path / "all" / FIRST)  # pages that it alone needed are overwritten
+    made = _back_up(tmp_path)
+    assert target.read_bytes() == before
+    assert _digest(tmp_path, made.path) == str(node.digest(node.branch()))
+    shutil.rmtree(tmp_path / "all" / what)
+    (tmp_path / "others").mkdir()
+    (tmp_path / "others" / link.name).write_bytes(before)
+    (tmp_path / "all" / what).symlink_to(tmp_path / "others")
+    assert f"{what} is a link" in _refusal(lambda: _back_up(tmp_path)).message
+    assert (tmp_path / "others" / link.name).read_bytes() == before
+
+
 def test_one_process_writes_at_a_time_and_none_while_another_reads(tmp_path: Path, node: Node) -> None:
     _back_up(tmp_path)
     with backup_folder.lock_folder(tmp_path / "all", fcntl.LOCK_SH):
