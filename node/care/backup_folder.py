@@ -147,15 +147,24 @@ def find_backup(path: Path) -> Backup:
 def may_hold_backups(folder: Path, node: str) -> bool:
     """Return True if backups of a node may go into a folder: it is absent or empty, or has some. Raises OSError."""
     try:
-        content = (folder / _OWNER_NAME).read_bytes()[:KEY_FILE_SIZE_MAX]
+        with (folder / _OWNER_NAME).open("rb") as file:
+            content = file.read(KEY_FILE_SIZE_MAX)
     except FileNotFoundError:
-        return not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
+        return not folder.exists() or (folder.is_dir() and _is_begun(folder))
     except NotADirectoryError:
         return False
     try:
         return msgspec.json.decode(content, type=_Owner).node == node
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False
+
+
+def _is_begun(folder: Path) -> bool:
+    """Return True if nothing is in a folder but what a first run leaves that was killed at once."""
+    names = {one.name for one in folder.iterdir()}
+    return not names or (
+        names == {DRAFT_NAME} and {one.name for one in (folder / DRAFT_NAME).iterdir()} <= {_OWNER_NAME}
+    )
 
 
 def check_folder(folder: Path, node: str) -> None:
@@ -176,6 +185,7 @@ def open_folder(folder: Path, node: str) -> Iterator[Path]:
     is_made = not folder.exists()
     make_folder(folder)
     with lock_folder(folder, fcntl.LOCK_EX):
+        check_folder(folder, node)  # another node may have begun meanwhile
         try:
             _begin(folder, node)
             yield folder / DRAFT_NAME

@@ -182,6 +182,33 @@ def test_a_run_that_was_cut_is_gone_on_with(
     assert _digest(tmp_path, tmp_path / "all") == str(node.digest(node.branch()))
 
 
+@pytest.mark.parametrize("names, is_ours", [([], True), (["backups.json"], True), (["notes.txt"], False)])
+def test_a_first_run_that_was_killed_at_once_leaves_a_folder_that_can_be_used(
+    tmp_path: Path, node: Node, names: list[str], *, is_ours: bool
+) -> None:
+    draft = tmp_path / "all" / ".part"
+    draft.mkdir(parents=True)
+    for name in names:
+        (draft / name).write_bytes(b"half")
+    if is_ours:
+        assert _back_up(tmp_path).path.name == FIRST
+    else:
+        assert "holds other files" in _refusal(lambda: _back_up(tmp_path)).message
+        assert (draft / "notes.txt").exists()
+
+
+def test_a_folder_that_another_node_takes_meanwhile_is_refused(
+    tmp_path: Path, node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def take(folder: Path) -> None:
+        folder.mkdir()
+        (folder / "backups.json").write_text(json.dumps({"format": "ravel-backup2", "node": "another"}))
+
+    monkeypatch.setattr(backup_folder, "make_folder", take)
+    assert "backups of another node" in _refusal(lambda: _back_up(tmp_path)).message
+    assert [path.name for path in (tmp_path / "all").iterdir()] == ["backups.json"]
+
+
 def test_a_pack_of_the_right_size_that_is_another_is_written_again(tmp_path: Path, node: Node) -> None:
     (name,) = (path.name for path in (tmp_path / "home" / "packs").iterdir())
     size = (tmp_path / "home" / "packs" / name).stat().st_size
