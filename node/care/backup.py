@@ -14,7 +14,7 @@ import shutil
 import sqlite3
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
@@ -68,7 +68,7 @@ from storage.engine.backup_rows import load_database, save_database
 from storage.engine.bulk import UNREADABLE
 from storage.engine.database import DATABASE_NAME, NewerSchema, NoStore, OlderSchema, StorageError
 from storage.engine.folders import make_folder, open_new, sync_folder
-from storage.engine.losses import Loss, write_loss
+from storage.engine.losses import LOSS_NAME, Loss, write_loss
 from storage.engine.store_identity import PACKS_NAME, STORE_ID_NAME
 
 _CHUNK_SIZE: Final = 1 << 20
@@ -139,12 +139,12 @@ def create_backup(
     with _explained(folder), hold_content(home, alone=False), open_folder(folder, node) as draft:
         writing = _Writing(home, folder, draft, progress)
         check_store_stayed(home)
+        loss = _read_loss_file(home)
         with _passing_copy(home, url, draft) as (copy, schema, packs):
+            _copy_small_files(writing, home, draft, loss)
             # What is removed first makes room. Packs of a run that was cut are gone on with.
             remove_unnamed(folder, {f"{PACKS_NAME}/{name}" for name in packs})
             writing.write_database(copy)
-        for name in sorted(path.name for path in home.iterdir() if path.is_file() and _is_kept(path.name)):
-            writing.add(copy_file(home / name, draft / name, name))
         # The copy names packs that were whole before it was made, and none is changed or removed while this is held.
         for name in packs:
             writing.add_pack(name)
@@ -157,6 +157,28 @@ def create_backup(
 
 def _is_kept(name: str) -> bool:
     return not _NOT_KEPT.fullmatch(name) and re.fullmatch(FILE_NAME, name) is not None
+
+
+def _read_loss_file(home: Path) -> Entry | None:
+    with suppress(FileNotFoundError):
+        return hash_file(home / LOSS_NAME)
+    return None
+
+
+def _copy_small_files(writing: "_Writing", home: Path, draft: Path, loss: Entry | None) -> None:
+    """Copy files of the node beside its store, whose copy was begun when the record of a loss was as given.
+
+    A comparison with a peer ends the record when the own commits that were absent are here. Those may not be in the copy,
+    and the restored node would use their places again. Raises OSError, ServiceError `already_running`.
+    """
+    entries = [
+        copy_file(home / name, draft / name, name)
+        for name in sorted(path.name for path in home.iterdir() if path.is_file() and _is_kept(path.name))
+    ]
+    if loss is not None and loss not in entries:
+        raise ServiceError("already_running", "own commits are just being compared with a peer", "try again")
+    for entry in entries:
+        writing.add(entry)
 
 
 @contextmanager

@@ -16,7 +16,9 @@ from node.runtime.errors import ServiceError
 from protocol.crypto.keys import ConvergenceSecret
 from protocol.formats.block import encrypt_block
 from protocol.limits.files import BACKUP_MANIFEST_SIZE_MAX
+from storage.engine.backup_rows import save_database
 from storage.engine.database import Database, NewerSchema, NoStore, OlderSchema, StorageError
+from storage.engine.losses import LOSS_NAME, Loss, write_loss
 from storage.schema.schema import spared_files
 from tests.support.nodes import Node
 from tests.support.older_stores import OLDER, make_older_store, older_is_known
@@ -128,6 +130,29 @@ def test_a_node_without_a_store_is_not_backed_up_and_none_is_made(tmp_path: Path
     with pytest.raises(ServiceError, match="no store yet"):
         create_backup(tmp_path / "home", tmp_path / "backup", NOW)
     assert {path.name for path in (tmp_path / "home").iterdir()} - {"content.lock"} == before
+
+
+@pytest.mark.parametrize("is_removed", [True, False])
+def test_a_record_of_lost_writes_that_ends_while_the_store_is_copied_makes_no_backup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_removed: bool
+) -> None:
+    _node(tmp_path / "home").replica.close()
+    path = tmp_path / "home" / LOSS_NAME
+    write_loss(path.parent, Loss(None, None))
+    assert create_backup(tmp_path / "home", tmp_path / "first", NOW).files == 6
+
+    def copy(home: Path, url: str, target: Path) -> None:
+        save_database(home, url, target)
+        if is_removed:
+            path.unlink()
+        else:
+            write_loss(home, Loss(None, None, repos=[]))
+
+    monkeypatch.setattr("node.care.backup.save_database", copy)
+    with pytest.raises(ServiceError, match="compared with a peer") as caught:
+        create_backup(tmp_path / "home", tmp_path / "backup", NOW)
+    assert caught.value.code == "already_running"
+    assert not (tmp_path / "backup").exists()
 
 
 def test_what_is_of_the_moment_is_left_out(tmp_path: Path) -> None:
