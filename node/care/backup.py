@@ -187,14 +187,16 @@ def _passing_copy(home: Path, url: str, draft: Path) -> Iterator[tuple[int, str,
 
     It lies in the node's folder, or else in that of the backups, where it may have to travel over a network.
     """
-    sweep_drafts(home)  # a copy of a process that was killed
+    # Copies of processes that were killed. A daemon is at work on other drafts, which it locks a moment later.
+    sweep_drafts(home, f"{DATABASE_NAME}.")
     sizes = store_sizes(home)
     free = shutil.disk_usage(home).free - DISK_FREE_MIN
     place = draft if url or free < sizes["database"] + sizes["log"] else home
     path = place / f"{DATABASE_NAME}.{secrets.token_hex(8)}.new"
     handle = open_new(path)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)  # so that a start does not sweep it
+        if place == home:  # A start would sweep it. On network drives, this lock would shut SQLite out.
+            fcntl.flock(handle, fcntl.LOCK_EX)
         save_database(home, url, path)
         schema, packs = _read_schema_and_packs(path)
         copy = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

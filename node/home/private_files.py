@@ -51,9 +51,12 @@ def find_drafts(folder: Path) -> list[Path]:
     ]
 
 
-def sweep_drafts(folder: Path) -> list[Path]:
-    """Remove the drafts of files that nobody is at work on, and return their paths. Raises OSError."""
-    found = find_drafts(folder)
+def sweep_drafts(folder: Path, start: str = "") -> list[Path]:
+    """Remove the drafts of files that nobody is at work on, and return their paths. Raises OSError.
+
+    Only those whose names begin with `start`, if given.
+    """
+    found = [path for path in find_drafts(folder) if path.name.startswith(start)]
     for path in found:
         path.unlink(missing_ok=True)
     if found:

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -304,18 +305,24 @@ def test_one_process_writes_at_a_time_and_none_while_another_reads(tmp_path: Pat
 def test_the_passing_copy_lies_where_there_is_room_and_leaves_nothing(
     tmp_path: Path, node: Node, monkeypatch: pytest.MonkeyPatch, free: int
 ) -> None:
-    places = []
+    places: list[str] = []
+    unlocked: list[str] = []
 
     def note(home: Path, url: str, path: Path) -> None:
+        with path.open("rb") as file, suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            unlocked.append(path.parent.name)
         places.append(path.parent.name)
         save_database(home, url, path)
 
     monkeypatch.setattr(backup_module, "save_database", note)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(free, 0, free))
+    (tmp_path / "home" / f"people.json.{'0' * 16}.new").write_bytes(b"of a daemon, which will lock it")
     before = {path.name for path in (tmp_path / "home").iterdir()} | {"content.lock"}
     (tmp_path / "home" / f"ravel.sqlite.{'0' * 16}.new").write_bytes(b"of a run that was killed")
     _back_up(tmp_path)
     assert places == ["home" if free else ".part"]
+    assert unlocked == ([] if free else [".part"]), "a lock on a network drive would shut SQLite out"
     assert {path.name for path in (tmp_path / "home").iterdir()} == before
     assert {path.name for path in (tmp_path / "all").iterdir()} == {"backups.json", "packs", "pages", FIRST}
 
