@@ -13,7 +13,7 @@ import msgspec
 
 from ravel.errors import RavelError
 from ravel.operations import encode
-from ravel.schema_budget import Budget, check_dialects
+from ravel.schema_budget import Budget, check_dialects, in_order
 
 if TYPE_CHECKING:
     from ravel.calls.all_calls import AsyncAllCalls
@@ -100,7 +100,8 @@ def find_faults(value: object, schema: Mapping[str, object]) -> list[str]:
             kind, {name: budget.counted(name, check) for name, check in kind.VALIDATORS.items()}
         )
         # Without its dialect, by which the library would choose the kind again for each part.
-        check = counted({key: one for key, one in schema.items() if key != "$schema"}, registry=Registry())
+        bare_schema = {key: one for key, one in schema.items() if key != "$schema"}
+        check = counted(in_order(bare_schema), registry=Registry())
         errors = islice(check.iter_errors(bare), _FAULTS_SHOWN_MAX)
         return [f"{error.json_path}: {error.message[:200]}" for error in errors]
     except (

@@ -6,6 +6,7 @@ again, or by long lists of alternatives. So each step is counted, and a pattern 
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -15,13 +16,17 @@ _TRIES_OF_STEP: Final = 64
 """Ways of trying a pattern that take as long as one step."""
 _CHARACTERS_OF_STEP: Final = 128
 """Characters of a value that are compared, or shown in an error, in one step."""
+_COMPARED_AT_ONCE: Final = 32
+"""Characters that are compared with a pattern as fast as another way is tried."""
 _DEPTH_MAX: Final = 32
-_REFUSED_GROUPS: Final = ("?=", "?!", "?<=", "?<!", "?>", "?(", "?P=", "?P>")
+_GROUP_KIND: Final = re.compile(r"\?(?:[is]*:|[is]+(?=\))|P<\w+>)|(?!\?)")
+"""What may stand behind an opening bracket. Comments and the flag x would hide parts of a pattern from the count."""
+_SEPARATORS: Final = frozenset(" !#$%&'()*+,-./:;<=>?@[]^_`{|}~\\\"")
 _PATTERNS_OF: Final = frozenset({"patternProperties", "additionalProperties", "unevaluatedProperties"})
 
 _CHOICES_MAX: Final = 64
 """Times that a part is repeated which can itself be tried in several ways: with two, 2^64 ways."""
-_BOUNDS: Final = re.compile(r"\{(\d{0,9})(?:,(\d{0,9}))?\}")
+_BOUNDS: Final = re.compile(r"\{([0-9]*)(?:(,)([0-9]*))?\}")
 
 Keyword = Callable[[Any, Any, Any, Mapping[str, Any]], Iterator[Any] | None]
 """Checks one keyword, as `jsonschema` has it: by validator, the keyword's value, the instance, and the schema."""
@@ -98,6 +103,19 @@ def _is_sortable(items: list[Any]) -> bool:
     return len(kinds) <= 1 and kinds <= {str, int, float}
 
 
+def in_order(schema: object) -> object:
+    """Return a schema in which what asks for all that other keywords have looked at comes behind them.
+
+    The library looks by these again then, and does not count: what they cost must have been paid before.
+    """
+    if isinstance(schema, list):
+        return [in_order(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    ordered = sorted(schema.items(), key=lambda item: item[0].startswith("unevaluated"))
+    return {key: in_order(one) for key, one in ordered}
+
+
 def check_dialects(schema: object) -> None:
     """Raise TooExpensive if a part of a schema names a dialect: the library would check it by another class, uncounted."""
     parts = [schema]
@@ -115,7 +133,40 @@ def check_dialects(schema: object) -> None:
 
 @lru_cache(1024)
 def _cost_of_pattern(pattern: str, length: int) -> int:
-    return len(pattern) + _Ways(pattern, length).count() // _TRIES_OF_STEP
+    compared = 1 + len(pattern) // _COMPARED_AT_ONCE // 8  # which most ways are not, to its end
+    return len(pattern) + _Ways(pattern, length).count() * compared // _TRIES_OF_STEP
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Part of a pattern: an atom with its repetition, or a sequence of such."""
+
+    ways: int
+    text: str = ""
+    """Pattern of the one character that an atom takes; empty for a group."""
+    is_once: bool = True
+    is_endless: bool = False
+    parts: "tuple[_Part, ...]" = ()
+    """Parts of a group that has no alternatives."""
+
+    @property
+    def is_separated(self) -> bool:
+        """Return True if a text has one cut into such groups: each begins or ends with a character that it has only there."""
+        if not self.parts or not all(one.text for one in self.parts):
+            return False
+        first, last = self.parts[0], self.parts[-1]
+        return _separates(first, self.parts[1:]) or _separates(last, self.parts[:-1])
+
+
+def _separates(part: _Part, others: "tuple[_Part, ...]") -> bool:
+    if not part.is_once or (part.text.startswith("[") and re.search(r"[^\x20-\x7e]|^\[\^|\\\w", part.text)):
+        return False
+    taken = {one for one in map(chr, range(128)) if re.fullmatch(part.text, one)}
+    return (
+        bool(taken)
+        and taken <= _SEPARATORS
+        and not any(re.fullmatch(other.text, one) for other in others for one in taken)
+    )
 
 
 class _Ways:
@@ -133,35 +184,36 @@ class _Ways:
     def count(self) -> int:
         """Return the count. Raises TooExpensive for what looks around or back, and beyond what any check may take."""
         found = self._alternatives()
-        if self._place < len(self._pattern):
-            raise TooExpensive("a pattern has a bracket too many")
-        return found
+        if self._place != len(self._pattern):
+            raise TooExpensive("a pattern has a bracket too many, or is cut off")
+        return found.ways
 
-    def _alternatives(self) -> int:
+    def _alternatives(self) -> _Part:
         self._depth += 1
         if self._depth > _DEPTH_MAX:
             raise TooExpensive("a pattern has too many groups in each other")
         found = self._sequence()
         while self._take("|"):
-            found += self._sequence()
+            found = _Part(found.ways + self._sequence().ways)
         self._depth -= 1
         return found
 
-    def _sequence(self) -> int:
+    def _sequence(self) -> _Part:
         is_anchored = self._depth > 1 or self._pattern.startswith("^", self._place)
-        found = 1 if is_anchored else self._length + 1  # it is tried from each place of the text
+        ways = 1 if is_anchored else self._length + 1  # it is tried from each place of the text
+        parts = list[_Part]()
         while self._place < len(self._pattern) and self._pattern[self._place] not in "|)":
-            found = self._bounded(found * self._repeated(self._atom()))
-        return found
+            parts.append(self._repeated(self._atom()))
+            ways = self._bounded(ways * parts[-1].ways)
+        return _Part(ways, parts=tuple(parts))
 
-    def _atom(self) -> int:
+    def _atom(self) -> _Part:
+        began = self._place
         if self._take("("):
-            if self._pattern.startswith(_REFUSED_GROUPS, self._place):
-                raise TooExpensive("a pattern looks around")
-            if self._take("?"):  # the kind, name or options of a group
-                while self._place < len(self._pattern) and self._pattern[self._place] not in ":>)":
-                    self._place += 1
-                self._place += self._place < len(self._pattern) and self._pattern[self._place] != ")"
+            kind = _GROUP_KIND.match(self._pattern, self._place)
+            if kind is None:
+                raise TooExpensive("a pattern looks around, or has options")
+            self._place = kind.end()
             found = self._alternatives()
             if not self._take(")"):
                 raise TooExpensive("a pattern lacks a bracket")
@@ -169,37 +221,51 @@ class _Ways:
         if self._take("["):
             self._take("^")
             self._take("]")
-            while self._place < len(self._pattern) and not self._take("]"):
+            while not self._take("]"):
+                if self._place >= len(self._pattern):
+                    raise TooExpensive("a pattern lacks a bracket")
                 self._place += 1 + (self._pattern[self._place] == "\\")
-            return 1
-        if self._take("\\") and self._pattern[self._place : self._place + 1] in tuple("123456789kg"):
-            raise TooExpensive("a pattern looks back at a group")
-        self._place += 1
-        return 1
+        else:
+            if self._take("\\") and self._pattern[self._place : self._place + 1] in tuple("123456789kg"):
+                raise TooExpensive("a pattern looks back at a group")
+            self._place += 1
+        return _Part(1, self._pattern[began : self._place])
 
-    def _repeated(self, ways: int) -> int:
-        """Return the ways of a part with the repetitions behind it: each may have another mark, as `.*?` has."""
-        while (most := self._repetition()) is not None:
-            if ways == 1:
+    def _repeated(self, part: _Part) -> _Part:
+        """Return a part with the repetitions behind it: each may have another mark, as `.*?` has."""
+        while (found := self._repetition()) is not None:
+            least, most, is_endless = found
+            if part.text and least == most:
+                ways = 1 + min(most, self._length) // _COMPARED_AT_ONCE  # so many characters, or none
+            elif part.ways == 1:
                 ways = most + 1
+            elif part.is_separated:
+                is_long = any(one.is_endless for one in part.parts)  # all of them share the text's length
+                ways = part.ways * (1 if is_long else most) + most + 1
             elif most > _CHOICES_MAX:
                 raise TooExpensive("a pattern repeats what can be tried in several ways")
             else:
-                ways = self._bounded(sum(ways**times for times in range(most + 1)))
-        return ways
+                ways = sum(part.ways**times for times in range(most + 1))
+            part = _Part(self._bounded(ways), part.text, is_once=False, is_endless=is_endless)
+        return part
 
-    def _repetition(self) -> int | None:
-        """Take one mark; how often it repeats at most."""
+    def _repetition(self) -> tuple[int, int, bool] | None:
+        """Take one mark; how often it repeats at least and at most, and whether only the text's end bounds it.
+
+        Of what may be empty as many are tried as the mark asks for, however short the text is.
+        """
         if self._take("*") or self._take("+"):
-            return self._length
+            return 0, self._length, True
         if self._take("?"):
-            return 1
+            return 0, 1, False
         found = _BOUNDS.match(self._pattern, self._place)
         if found is None:
             return None
         self._place = found.end()
-        most = found[2] if found[2] is not None else found[1]
-        return min(self._length, int(most)) if most else self._length
+        least = int(found[1] or 0)
+        if found[2] is None:
+            return least, max(least, 1), not found[1]
+        return least, max(least, min(self._length, int(found[3] or self._length))), not found[3]
 
     def _take(self, character: str) -> bool:
         is_next = self._pattern.startswith(character, self._place)

@@ -25,6 +25,11 @@ LONG = "a" * 5000
         (r"done", LONG + "done", LONG),
         (r"^.*?\{x}[\]|)]$", "a{x})", "a{x}"),
         (r"^(?P<name>ab){2,4}$", "abab", "ab"),
+        (r"^[a-z0-9]+(?:-[a-z0-9]+)*$", "some-name" * 100, "some--name" * 100),
+        (r"^\w+([ ,]\w+)*$", "ein Wort" * 100, "two  words" * 100),
+        (r"^(?:[a-z0-9-]+\.)+[a-z]{2,}$", "www.example.org", "example" * 100),
+        (r"^([0-9a-f]{2}:){5}[0-9a-f]{2}$", "00:11:22:33:44:ff", "00:11:22:33:44" * 100),
+        (r"(?i)^(?is:yes|no)$", "YES", "maybe"),
     ],
 )
 def test_patterns_as_apps_write_them_are_checked(pattern: str, good: str, bad: str) -> None:
@@ -49,6 +54,16 @@ def test_patterns_as_apps_write_them_are_checked(pattern: str, good: str, bad: s
         r"^(?P<x>a)(?P=x)",
         r"^(?=a)",
         r"(?<!a)b",
+        r"^(-a?)*(-a*)*(-a*)*b",
+        r"^([a-]+-)*$",
+        r"^(-[a-]*)*$",
+        r"^([é]a*)*$",
+        r"(?#:[)(a+)+$(?#])",
+        "(?x)(?:#[\n(a+)+$ #]\n)",
+        r"^(?:a?){1000000000}",
+        r"(?:){1000000000}",
+        r"[",
+        "a\\",
         "(" * 33 + "a" + ")" * 33,
         "a)",
         "(a",
@@ -65,6 +80,25 @@ def test_patterns_that_can_be_tried_in_very_many_ways_are_refused(pattern: str) 
         assert caught.value.code == "bad_input"
 
 
+@pytest.mark.parametrize("pattern", [r"^(?:a?){1000000000}", r"(?:){999999999}"])
+def test_what_may_be_empty_is_tried_as_often_as_it_says_on_a_short_text_too(pattern: str) -> None:
+    with pytest.raises(RavelError, match="nothing can be checked by that schema: a pattern"):
+        find_faults("a", {"pattern": pattern})
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"patternProperties": {"(a+)+$": True}},
+        {"dependentSchemas": {LONG: {"patternProperties": {"(a+)+$": True}}}},
+    ],
+)
+def test_what_the_library_looks_at_again_without_a_count_was_paid_before(part: dict[str, Any]) -> None:
+    schema = {"unevaluatedProperties": False, "$ref": "#/$defs/part", "$defs": {"part": part}}
+    with pytest.raises(RavelError, match="a pattern"):
+        find_faults({LONG: 1}, {"items": schema, **schema})
+
+
 def test_on_a_short_text_a_pattern_has_fewer_ways() -> None:
     assert find_faults("a" * 20 + "b", {"pattern": "^a*a*a*b"}) == []
 
@@ -78,6 +112,7 @@ def test_on_a_short_text_a_pattern_has_fewer_ways() -> None:
         ([{}] * 10, {"uniqueItems": False}, 11 + 100),
         (["a"] * 10, {"uniqueItems": False}, 11),
         ("a" * 127, {"pattern": "a*b"}, 1 + 3 + 256),
+        ("a" * 127, {"pattern": "a{64}b"}, 1 + 6 + 128 * 3 // 64),
         ({"a": 1}, {"additionalProperties": {"const": 1}}, 3 + 1),
         ({}, {"$ref": DRAFT_7}, 1),
     ],
