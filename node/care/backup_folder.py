@@ -268,25 +268,38 @@ def remove_older(folder: Path, keep: int) -> None:
 def remove_unnamed(folder: Path, packs: set[str]) -> None:
     """Remove from a folder what no backup names, but for these packs. Costs O(files), or O(pages) where backups are gone.
 
-    Nothing is removed where a backup cannot be read: it may name anything. Raises OSError.
+    Nothing is removed where a backup cannot be read: it may name anything. Those that were given another name count too.
+    Raises OSError.
     """
+    backups = list_backups(folder)
+    gone: set[int] = set()
+    named, numbers, maps = set(packs), set[int](), dict[Path, str]()
     try:
-        manifests = {backup: backup.read_manifest() for backup in list_backups(folder)}
+        for backup in _renamed_backups(folder) + backups:
+            manifest = backup.read_manifest()  # one at a time: a large one is of 64 MiB
+            named.update(entry.path for entry in manifest.files if "/" in entry.path)
+            numbers.update(manifest.pages)
+            maps[backup.path / MAP_NAME] = hash_of(manifest, MAP_NAME)
+            gone = set(manifest.beside)
     except ServiceError:
         return
-    named = packs | {entry.path for one in manifests.values() for entry in one.files}
     for path in (folder / PACKS_NAME).iterdir():
         if _PACK_FILE.fullmatch(path.name) and f"{PACKS_NAME}/{path.name}" not in named:
             path.unlink()
-    numbers = {number for one in manifests.values() for number in one.pages}
     for path in (folder / PAGES_NAME).iterdir():
         if PAGES_FILE.fullmatch(path.name) and int(path.name) not in numbers:
             path.unlink()
-    newest = max(manifests, key=lambda one: one.number, default=None)
-    if newest and not {one.number for one in manifests}.issuperset(manifests[newest].beside):
-        maps = {backup.path / MAP_NAME: hash_of(one, MAP_NAME) for backup, one in manifests.items()}
-        if all(path.is_file() for path in maps):
-            erase_unnamed(folder / PAGES_NAME, maps)
+    gone.difference_update(backup.number for backup in backups)
+    if gone and all(path.is_file() for path in maps):
+        erase_unnamed(folder / PAGES_NAME, maps)
+
+
+def _renamed_backups(folder: Path) -> list[Backup]:
+    return [
+        Backup(folder, path.parent.name)
+        for path in folder.glob(f"*/{MANIFEST_NAME}")
+        if not _BACKUP_NAME.fullmatch(path.parent.name)
+    ]
 
 
 def hash_of(manifest: Manifest, path: str) -> str:

@@ -135,6 +135,18 @@ def test_older_backups_go_with_all_that_they_alone_needed(tmp_path: Path, node: 
     assert [one.problems for one in check_backups(tmp_path / "all")] == [[]]
 
 
+def test_a_backup_that_was_renamed_keeps_what_it_needs(tmp_path: Path, node: Node) -> None:
+    _back_up(tmp_path)
+    digest = str(node.digest(node.branch()))
+    (tmp_path / "all" / FIRST).rename(tmp_path / "all" / "before the move")
+    with node.replica.database.write() as connection:
+        connection.exec_driver_sql("DELETE FROM packs")
+    for number in range(2):
+        node.write(node.branch(), f"more {number}")
+        _back_up(tmp_path, keep=1)
+    assert _digest(tmp_path, tmp_path / "all" / "before the move") == digest
+
+
 def _places(path: Path) -> list[tuple[int, int]]:
     return [page[1:] for page in backup_pages.read_map(path)]
 
