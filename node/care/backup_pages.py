@@ -192,7 +192,11 @@ class PageReader:
         return content
 
     def check(self, listed: Path, key: bytes) -> None:
-        """Check all pages of a list, each page once however many lists name it. Raises OSError, BadPages."""
+        """Check all pages of a list, each page once however many lists name it. Raises OSError, BadPages.
+
+        Remembers HASH_SIZE bytes for each page of files that are at most twice what is needed of them, as ours are.
+        """
+        remembered_max = 2 * (listed.stat().st_size // _ENTRY.size)
         for pages in _runs(read_map(listed)):
             _, number, place = pages[0]
             known = self._checked.setdefault((key, number), bytearray())
@@ -200,6 +204,8 @@ class PageReader:
             start, end = place * HASH_SIZE, (place + len(pages)) * HASH_SIZE
             if known[start:end] != wanted:
                 self.read(pages, key)
+                if place + len(pages) > remembered_max:  # a file with holes could have us fill the memory
+                    continue
                 known.extend(bytes(max(0, end - len(known))))
                 known[start:end] = wanted
 

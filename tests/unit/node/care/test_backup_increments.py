@@ -401,6 +401,18 @@ def test_pages_that_moved_are_found_near_their_place(tmp_path: Path, monkeypatch
         assert _read(tmp_path, number) == content
 
 
+def test_a_check_of_a_file_with_holes_takes_no_memory_for_them(tmp_path: Path) -> None:
+    (tmp_path / "pages").mkdir()
+    _write(tmp_path, 1, bytes(PAGE_SIZE), NONE)
+    os.truncate(tmp_path / "pages" / "1", 1_000_000 * PAGE_SIZE)
+    listed = tmp_path / "1" / MAP_NAME
+    (page,) = backup_pages.read_map(listed)
+    listed.write_bytes(page[0] + (1).to_bytes(4, "big") + (999_999).to_bytes(4, "big"))
+    with backup_pages.PageReader(tmp_path / "pages") as reader:
+        reader.check(listed, KEY)
+        assert sum(map(len, reader._checked.values())) == 0
+
+
 def test_many_small_files_of_pages_become_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backup_pages, "BACKUP_PAGES_COUNT_MAX", 6)
     (tmp_path / "pages").mkdir()
