@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+import trio
 from sqlalchemy import Connection
 
 from node.authoring.author import Author
@@ -75,6 +76,7 @@ class Merging:
         self._hub = hub
         self._author = author
         self._find_branch = find_branch
+        self._forking = trio.Lock()
 
     async def fork(self, branch_text: str, name: str, commit_text: str) -> Branch:
         """Add a branch that continues another from a commit (empty: from its heads)."""
@@ -86,8 +88,12 @@ class Merging:
     async def fork_repo(self, repo: Repo, name: str) -> RepoFork:
         """Make a repo of this user's own that continues another: its branches, each commit written again, and its main.
 
-        Another call goes on with a fork of that name which was cut short.
+        Another call goes on with a fork of that name which was cut short, and waits for one that is at work.
         """
+        async with self._forking:
+            return await self._fork_repo(repo, name)
+
+    async def _fork_repo(self, repo: Repo, name: str) -> RepoFork:
         run = self._hub.run_blocking
         sources = [
             one

@@ -219,6 +219,38 @@ async def test_a_fork_of_a_repo_that_was_cut_short_is_finished_by_the_next_call(
             await _merging(alice).fork_repo(repo, "mine")
 
 
+async def test_two_forks_of_a_repo_at_once_make_one(
+    nodes: list[Node], autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice, _ = nodes
+    refused: list[str] = []
+    with fail_after(60):
+        repo, _ = alice.create_repo()
+        await create_branch(alice.hub, alice.author, repo, "v2")
+        merging = _merging(alice)
+        merge = merging._merge
+
+        async def merge_later(source: Branch, target: Branch, *, begins_fork: bool = False) -> object:
+            await trio.sleep(1)
+            return await merge(source, target, begins_fork=begins_fork)
+
+        monkeypatch.setattr(merging, "_merge", merge_later)
+
+        async def fork(seconds: float) -> None:
+            await trio.sleep(seconds)
+            try:
+                await merging.fork_repo(repo, "mine")
+            except ServiceError as error:
+                refused.append(error.code)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(fork, 0)
+            nursery.start_soon(fork, 0.5)
+        [mine] = [one for one in alice.replica.repos.values() if one.name == "mine"]
+        names = [one.name for one in alice.replica.branches_in(mine.num) if not one.facts.is_root_branch]
+        assert (sorted(names), refused) == (["main", "v2"], ["already_exists"])
+
+
 async def test_a_repo_in_which_something_was_written_is_no_fork_that_was_cut_short(nodes: list[Node]) -> None:
     alice, _ = nodes
     repo, _ = alice.create_repo()
