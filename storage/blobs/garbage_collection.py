@@ -7,7 +7,7 @@ transaction, so that `ravel gc` and a daemon (`node.care.freeing`) have the same
 content was given up, and rows that one commit alone can name; nothing while a block is damaged, which may hide others.
 Before each deletion, in its transaction, it looks what has come to need a block since the marks were made:
 
-- files that were added are marked too;
+- files that were added are marked too, and what blocks name that have come: who fetches a file leaves out what is here;
 - a file of those that is given up no more ends the collection, and so does damage;
 - rows that writes named once more stay (`Database.reused_rows`);
 - nothing that an open draft was told to be here goes (`Packs.hold_drafts`).
@@ -24,6 +24,7 @@ from typing import Final
 from sqlalchemy import Connection, Table, delete, func, select
 
 from protocol.formats.block import LEAF_START_SIZE, has_children
+from protocol.ids import ObjectId
 from storage.blobs.files import IS_SPARED
 from storage.blobs.pack_moves import DamagedPack, mark_pack, move_blocks, remove_packs
 from storage.blobs.packs import Packs
@@ -43,7 +44,7 @@ _STEP_ROWS: Final = 1000
 _MOVED_SHARE: Final = 4
 """A pack is written anew if one in so many of its bytes is not needed."""
 _ADDED_MAX: Final = 1000
-"""Files added meanwhile that are marked in a step. After more a collection ends: it is begun anew later."""
+"""Files added meanwhile, or blocks with children that came, that a step marks. After more a collection ends: later anew."""
 _ROOM_MIN: Final = 64 << 20
 """Bytes of the disk that stay free beside what a pack's move needs."""
 
@@ -160,7 +161,7 @@ class Collection:
         """
         self._is_beside_others = True
         with self._database.write():  # no write is under way that does not note what it names once more
-            self._database.reused_rows = set()
+            self._database.reused_rows, self._database.named_trees = set(), set()
         with self._database.read() as connection:
             if count_damaged(connection) != DamagedCount(0, 0):
                 raise Outdated
@@ -174,14 +175,17 @@ class Collection:
         return self._dead.weigh()
 
     def end(self) -> None:
-        """Have writes note no more what they name once more."""
-        self._database.reused_rows = None
+        """Have writes note no more what they name."""
+        self._database.reused_rows = self._database.named_trees = None
 
     def step(self) -> bool:
         """Delete or move some; return False where nothing is left. Raises StorageError, Outdated.
 
         Blocks that name others go last, and beside a daemon stay while such others do: nothing else tells what these are.
         """
+        if self._is_beside_others:
+            with self._database.read() as connection:  # most of it, not to have writers wait for it
+                self._mark_come(connection)
         while self._dead.packs:
             pack = self._dead.packs[-1]
             is_shrunk = pack.is_worth_it and self._shrink(pack)
@@ -271,14 +275,23 @@ class Collection:
             query = select(func.count()).select_from(spared_files).where(here)
             if connection.execute(query).scalar_one() != len(part):
                 raise Outdated
+        self._mark_come(connection)
+
+    def _mark_come(self, connection: Connection) -> None:
+        """Mark what files name that were added, and blocks that have come. Raises Outdated."""
         query = select(files.c.num, files.c.object_id).where(files.c.num > self._last_file, ~IS_SPARED)
         added = connection.execute(query.order_by(files.c.num).limit(_ADDED_MAX + 1)).all()
-        if len(added) > _ADDED_MAX:
+        trees = self._database.named_trees or set()
+        if max(len(added), len(trees)) > _ADDED_MAX:
             raise Outdated
         walk = Walk(connection, self._folder / PACKS_NAME, self._reached)
         for row in added:
             walk.mark(row.object_id)
             self._last_file = row.num
+        come = self._blobs.find_held(connection, list(trees))  # others are of a write that is under way
+        for block_id in come:
+            walk.mark(ObjectId(block_id))
+        trees -= come
 
 
 def _find_dead(connection: Connection, reached: ReachedRows, given_up: ReachedRows | None) -> _Dead:

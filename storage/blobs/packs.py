@@ -181,6 +181,7 @@ class PackDraft:
         self._waiting: dict[BlockId, Block] = {}
         self._waiting_size = 0
         self._places: dict[BlockId, tuple[int, int]] = {}  # block id -> offset, size
+        self._trees: list[BlockId] = []  # blocks that name others
         self._size = 0
         self._is_named = False
         self.is_kept = False
@@ -208,6 +209,8 @@ class PackDraft:
         if block.block_id in self._places or block.block_id in self._waiting:
             return
         self._waiting[block.block_id] = block
+        if block.child_ids:
+            self._trees.append(block.block_id)
         self._waiting_size += len(block.encoded)
         if self._waiting_size >= _FLUSH_SIZE:
             self._flush()
@@ -228,6 +231,8 @@ class PackDraft:
 
     def keep(self, connection: Connection) -> None:
         """Record the blocks, inside the write transaction that needs them."""
+        if self._database.named_trees is not None:
+            self._database.named_trees.update(self._trees)
         put_shared_blocks(self._database, connection, self._waiting.values())
         known = _known_blocks(connection, self._places)
         new = {block_id: place for block_id, place in self._places.items() if block_id not in known}

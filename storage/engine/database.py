@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError, PendingRollbackError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from protocol.crypto.keys import StoreKey
+from protocol.ids import BlockId
 from storage.engine.backends import Backend, FileUse
 from storage.engine.bulk import UNREADABLE, roll_back, run_plain
 from storage.engine.column_encryption import BadSecret, cipher_option
@@ -74,6 +75,8 @@ class Database:
         """Transactions that this process has committed. While it stays the same, what was read is as new as can be."""
         self.reused_rows: set[int] | None = None
         """Numbers of blocks that were here and that writes have named once more, while garbage is collected; else None."""
+        self.named_trees: set[BlockId] | None = None
+        """Blocks that have come and that name others, while garbage is collected; else None."""
         self._lock = WriterLock()
         self._next: dict[str, int] = {}
         self._undecided = ""

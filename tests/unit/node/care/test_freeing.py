@@ -210,6 +210,23 @@ async def test_rows_that_a_write_names_once_more_stay(
         assert carol.replica.packs.find(connection, made[-1].block_id) == made[-1]
 
 
+async def test_blocks_that_a_file_has_which_is_fetched_meanwhile_stay(
+    given_up: list[Node], autojump_clock: MockClock
+) -> None:
+    """What names them was not here when the marks were made, and they are not fetched, since they are here."""
+    alice, carol = given_up
+    data = DATA[: 2 * LEAF_SIZE] + OTHER
+    async with online((carol, alice)):
+        await _files(alice).add("main", "newer", _stream(data))
+        await trio.sleep(20)
+        with _collecting(carol) as collection:
+            assert await read(carol, "newer") == data
+            while collection.step():
+                pass
+    assert await read(carol, "newer") == data
+    _check(carol)
+
+
 def _fetch_again(node: Node) -> None:
     [file] = _files(node)._find(node.branch(), "old")
     _files(node)._keep_fetched(node.branch(), file.object_id)
