@@ -151,7 +151,7 @@ class _Part:
 
     @property
     def is_separated(self) -> bool:
-        """Return True if a text has one cut into such groups: each begins or ends with a character that it has only there."""
+        """Return True if a text has one cut into such groups: each begins or ends with a character that is only there."""
         if not self.parts or not all(one.text for one in self.parts):
             return False
         first, last = self.parts[0], self.parts[-1]
