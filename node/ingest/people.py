@@ -51,8 +51,10 @@ class People:
         self._peer_names: Mapping[AnyId, str] = {}
         self._facts: Mapping[RepoId, MembershipFacts] = {}
         self._shown: dict[RepoId, Mapping[UserId, PersonName]] = {}
-        self._everybody: Mapping[UserId, PersonName] | None = None
-        """How people are shown where all repos are taken as one; None until somebody asks."""
+        self._everybody: tuple[Mapping[UserId, PersonName], Persons] | None = None
+        """How people are shown where all repos are taken as one, and whose devices they are; None until somebody asks."""
+        self._forms: dict[RepoId, Mapping[tuple[int, str], UserId]] = {}
+        """Forms of the names that are shown in a repo, each with one of those who have it."""
 
     @property
     def petnames(self) -> Mapping[AnyId, str]:
@@ -67,7 +69,7 @@ class People:
     def set_petnames(self, petnames: Mapping[AnyId, str], peer_names: Mapping[AnyId, str]) -> None:
         """Call users and nodes so from now on."""
         self._petnames, self._peer_names, self._shown = petnames, peer_names, {}
-        self._everybody = None
+        self._everybody, self._forms = None, {}
 
     def set_facts(self, facts: Mapping[RepoId, MembershipFacts], changed: Collection[RepoId]) -> None:
         """Replace the facts of all repos; only some of them have changed."""
@@ -76,6 +78,7 @@ class People:
         if any(now.stated != old.stated or now.persons != old.persons for now, old in names):
             self._everybody = None
         self._shown = {repo_id: shown for repo_id, shown in self._shown.items() if repo_id not in changed}
+        self._forms = {repo_id: forms for repo_id, forms in self._forms.items() if repo_id not in changed}
 
     def stated(self, repo_id: RepoId) -> Stated:
         """Return what members of a repo state of themselves."""
@@ -95,14 +98,33 @@ class People:
     def name(self, repo_id: RepoId, user: UserId) -> str:
         """Return how a user is shown in a repo; empty where only the id is known.
 
-        A member who takes the name back has none, whatever stands elsewhere.
+        A member who takes the name back has none, whatever stands elsewhere. A name from elsewhere has the beginning of the
+        id where it looks like one of the repo, whatever that one's owner is called in other repos.
         """
         found = self.of(repo_id).get(user)
-        if found is None and user not in self.stated(repo_id):
-            found = self._find_everybody().get(user)
-        return "" if found is None else found.text
+        if found is not None or user in self.stated(repo_id):
+            return "" if found is None else found.text
+        names, persons = self._find_everybody()
+        found = names.get(user)
+        if found is None:
+            return ""
+        if not found.is_like_another:
+            forms, person = self._find_forms(repo_id), persons.get(user, user)
+            alike = map(forms.get, enumerate(skeletons(found.name)))
+            if any(one is not None and persons.get(one, one) != person for one in alike):
+                return f"{found.name} [{id_text(user)[:SHORT_ID_LENGTH]}]"
+        return found.text
 
-    def _find_everybody(self) -> Mapping[UserId, PersonName]:
+    def _find_forms(self, repo_id: RepoId) -> Mapping[tuple[int, str], UserId]:
+        table = self._forms
+        found = table.get(repo_id)
+        if found is None:
+            shown = self.of(repo_id).items()
+            found = {form: user for user, one in shown for form in enumerate(skeletons(one.name))}
+            table[repo_id] = found
+        return found
+
+    def _find_everybody(self) -> tuple[Mapping[UserId, PersonName], Persons]:
         """Find how people are shown by the last name that each states anywhere. Costs O(members of all repos), kept."""
         found = self._everybody
         if found is None:
@@ -116,7 +138,7 @@ class People:
                         known is not None and known.stated_at < said.stated_at
                     ):
                         stated[user] = said
-            self._everybody = found = _show(self._petnames, stated, persons)
+            self._everybody = found = _show(self._petnames, stated, persons), persons
         return found
 
     def petname(self, raw: Id) -> str:

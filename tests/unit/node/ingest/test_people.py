@@ -73,6 +73,27 @@ def test_who_states_no_name_here_has_the_last_one_that_they_state_elsewhere() ->
     assert found.find(here, "Ann", [ANN]) is None, "a name in a text means who states it there"
 
 
+def test_a_name_from_elsewhere_does_not_pass_for_one_of_the_repo() -> None:
+    strangers, work = RepoId(bytes([1]) * 32), RepoId(bytes([2]) * 32)
+    found = People()
+    facts = {
+        REPO: {ANN: StatedName("Ann", None, 1)},
+        work: {ANN: StatedName("Annie", None, 2)},
+        strangers: {BEN: StatedName("\u0410nn", None, 3), CAT: StatedName("Cat", None, 3)},
+    }
+    made = {one: replace(NO_FACTS, stated=names) for one, names in facts.items()}
+    found.set_facts(made, made)
+    assert found.name(REPO, BEN) == f"\u0410nn [{short(BEN)}]", "though Ann is called otherwise elsewhere"
+    assert [found.name(REPO, ANN), found.name(REPO, CAT)] == ["Ann", "Cat"]
+    renamed = {**made, REPO: replace(NO_FACTS, stated={ANN: StatedName("Cat", None, 1)})}
+    found.set_facts(renamed, [REPO])
+    assert [found.name(REPO, BEN), found.name(REPO, CAT)] == ["\u0410nn", f"Cat [{short(CAT)}]"]
+    found.set_facts({**renamed, work: replace(NO_FACTS, stated={}, persons={CAT: ANN})}, [work])
+    assert found.name(REPO, CAT) == "Cat", "her own device"
+    found.set_petnames({AnyId(ANN): "\u0410nn"}, {})
+    assert found.name(REPO, BEN) == f"\u0410nn [{short(BEN)}]"
+
+
 def test_a_name_elsewhere_is_shown_as_it_is_now() -> None:
     found, other = People(), RepoId(bytes([1]) * 32)
     for at, name in enumerate(("Ann", "Anna")):
