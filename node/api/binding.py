@@ -14,6 +14,7 @@ from node.api.repeats import Repeats, fingerprint_of, refuse_key
 from node.api.requests import Handler, encode_in_pieces, parse_json, read_content, read_query
 from node.api.revoking import Revoking
 from node.contract.table import AnyEndpoint
+from node.ingest.people import knows_other_repos
 
 
 def bind(answer: Answer, access: Access, repeats: Repeats, revoking: Revoking) -> Handler:
@@ -49,12 +50,15 @@ def bind(answer: Answer, access: Access, repeats: Repeats, revoking: Revoking) -
 def admitted(endpoint: AnyEndpoint, handler: Handler, access: Access) -> Handler:
     """Return the handler behind a check that the caller may call the endpoint for what the path names.
 
-    `state.branch` of the request keeps a branch's name as it was given: another branch may have it later.
+    `state.branch` of the request keeps a branch's name as it was given: another branch may have it later. A caller for some
+    repos is shown no names of people that they state in others.
     """
 
     async def handle(request: Request) -> Response:
         request.state.branch = request.path_params.get("branch", "")
-        await access.admit(endpoint, caller_of(request), request.path_params)
+        caller = caller_of(request)
+        knows_other_repos.set(not caller.is_limited)  # for this request: it is set anew for each
+        await access.admit(endpoint, caller, request.path_params)
         if endpoint.takes_bytes:
             refuse_key(request)
         return await handler(request)

@@ -10,6 +10,7 @@ is replaced whole and never changed in place, so readers need no lock.
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -26,6 +27,8 @@ SHORT_ID_LENGTH: Final = 8
 _LIKE_AN_ID: Final = re.compile(r"[a-z2-7]{12,}")
 """A name of this form could pass for the id by which a user without a name is shown."""
 _CANDIDATES_SHOWN_MAX: Final = 8
+knows_other_repos: Final = ContextVar("knows_other_repos", default=True)
+"""False where what is asked now is for one who may not read other repos: a name from there would tell of them."""
 _EVERYBODY_MAX: Final = 16_384
 """People whose names are looked for in all repos: as many skeletons are remembered (`node.runtime.look_alikes`)."""
 
@@ -102,7 +105,7 @@ class People:
         id where it looks like one of the repo, whatever that one's owner is called in other repos.
         """
         found = self.of(repo_id).get(user)
-        if found is not None or user in self.stated(repo_id):
+        if found is not None or user in self.stated(repo_id) or not knows_other_repos.get():
             return "" if found is None else found.text
         names, persons = self._find_everybody()
         found = names.get(user)

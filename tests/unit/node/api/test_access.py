@@ -2,16 +2,19 @@
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import trio
+from starlette.requests import Request as StarletteRequest
+from starlette.responses import Response
 
+from node.api import binding
 from node.api.access import LISTS, Access
-from node.api.callers import Caller, Callers, caller_of_token
+from node.api.callers import CALLER, HOME, Caller, Callers, caller_of_token
 from node.api.event_streams import Event
 from node.api.targets import Targets
 from node.contract.access import ACTIONS
@@ -19,8 +22,11 @@ from node.contract.browsers import MAKE_PAIRING_CODE, REVOKE_BROWSER
 from node.contract.table import ENDPOINTS, AnyEndpoint
 from node.contract.values import Request
 from node.home.tokens import Kind, Token, TokenFile
-from node.runtime.blocking import inline
+from node.ingest.membership_facts import NO_FACTS, StatedName
+from node.ingest.people import People
+from node.runtime.blocking import inline, threads
 from node.runtime.errors import ServiceError
+from protocol.ids import RepoId, UserId
 from protocol.limits.users import API_TOKEN_TARGETS_MAX, API_TOKENS_MAX, PAGE_TOKENS_MAX
 from tests.support.answers import CHECKED
 from tests.support.machine import fail_after
@@ -447,6 +453,28 @@ async def test_lists_show_what_a_token_may_read(tmp_path: Path) -> None:
             for client, repos, banned in ((repo, 1, 0), (branch, 0, 0), (node, 2, 1)):
                 seen = (await client.get("/api/v1/events")).json()
                 assert (len(seen["repos"]), len(seen["banned"])) == (repos, banned)
+
+
+@pytest.mark.slow
+def test_a_token_for_some_repos_is_shown_no_names_from_others(world: _World) -> None:
+    known, here, elsewhere = People(), RepoId(bytes(32)), RepoId(b"o" * 32)
+    ann = UserId(b"a" * 32)
+    facts = {elsewhere: replace(NO_FACTS, stated={ann: StatedName("Ann", None, 1)})}
+    known.set_facts(facts, facts)
+
+    async def answer(_: StarletteRequest) -> Response:
+        return Response(await threads()(known.name, here, ann))
+
+    async def name_for(caller: Caller) -> bytes:
+        endpoint = next(one for one in ENDPOINTS if one.name == "list_repos")
+        request = StarletteRequest({"type": "http", "path_params": {}, CALLER: caller})
+        return bytes((await binding.admitted(endpoint, answer, world.access)(request)).body)
+
+    async def ask_in_turn() -> list[bytes]:
+        limited = world.caller("read", repos=(world.repos["notes"],))
+        return [await name_for(one) for one in (limited, world.caller("read"), limited, HOME)]
+
+    assert trio.run(ask_in_turn) == [b"", b"Ann", b"", b"Ann"]
 
 
 async def _next_event(lines: AsyncIterator[str]) -> tuple[str, str]:
