@@ -32,7 +32,7 @@ _NEVER: Final = 0
 class _News:
     """New commits of a branch, while `state` is what they were counted from."""
 
-    state: tuple[int, int, int]  # mark, commits, void ones
+    state: tuple[int, int, int, int]  # mark, commits, void ones, hidden ones
     nums: tuple[int, ...]  # of commits, the newest first
     up_to: int
     has_more: bool
@@ -166,12 +166,13 @@ class UnseenCommits:
 
     def _look(self, connection: Connection, branch: Branch, mark: int, budget: _Budget) -> _News:
         """Count what is new, again only where the branch or its mark has changed. Beyond the budget: without mentions."""
-        state = (mark, branch.commit_count, branch.void_count)
+        replica = self._hub.replica
+        hidden_count = len(replica.hidden(branch.facts.repo_id).get(branch.branch_id, {}))
+        state = (mark, branch.commit_count, branch.void_count, hidden_count)
         known = self._known.get(branch.num)
         if known is not None and known.state == state and known.is_opened:
             return known
         unseen, up_to, has_more = load_unseen(connection, branch.num, mark, UNSEEN_COUNT_MAX)
-        replica = self._hub.replica
         persons = replica.persons(branch.facts.repo_id)
         me = persons.get(self._user, self._user)
         others = [one for one in unseen if persons.get(one.author, one.author) != me]
@@ -192,11 +193,12 @@ class UnseenCommits:
             and (item["text"] is not None or "files" in item)
             and persons.get(author := UserId(parse_id(item["origin"]["author"])), author) != me
         }
-        attached = _find_attached(items)  # a post with its files is one message
+        left_out = _find_attached(items)  # a post with its files is one message
+        left_out |= {num for num, item in items.items() if "deleted" in item or "hidden_by" in item}
         nums = tuple(
             one.num
             for one in others
-            if one.num not in attached and (one.kind != CARRIED or one.num in carried)
+            if one.num not in left_out and (one.kind != CARRIED or one.num in carried)
         )
         has_more |= any(one.kind == CARRIED for one in closed)
         shown = (items[num] for num in nums if num in items)

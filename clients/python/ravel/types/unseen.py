@@ -5,7 +5,11 @@ from typing import Annotated, TypedDict
 from ravel.types.values import Count, Id, PersonText, means
 
 _Unseen = Annotated[
-    int, means("Posts, files and imported commits of others, among the latest 1,000 commits.", ge=0)
+    int,
+    means(
+        "Posts, files and imported commits of others, but deleted and hidden ones, among the latest 1,000 commits.",
+        ge=0,
+    ),
 ]
 _More = Annotated[bool, means("More commits came since than were looked at.")]
 

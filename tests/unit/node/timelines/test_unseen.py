@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from node.content.documents import Documents
 from node.content.merging import Merging
+from node.content.posts import Posts
 from node.ingest.replica import Replica
 from node.timelines.unseen import UnseenCommits
 from protocol.formats.document_kinds import SET
@@ -57,6 +58,27 @@ async def test_what_others_wrote_is_new_until_it_was_seen(tmp_path: Path, autoju
             await until_equal(alice, bob)
             assert (await news.list_all())["branches"][0]["unseen"] == 1, "nor beyond what was here"
         assert (await _news(bob).list_all())["branches"][0]["unseen"] == 1, "alice's, since bob never looked"
+
+
+async def test_posts_that_say_nothing_any_more_are_not_new(tmp_path: Path, autojump_clock: object) -> None:
+    with fail_after(600), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await share(alice, bob)
+        news = _news(alice)
+        posts = Posts(bob.hub, bob.author, bob.branch)
+        async with connected(bob, alice):
+            gone, hidden = [
+                (await posts.write("main", f"{text} @{id_text(alice.author.user)}"))["commit"]
+                for text in ("one", "two")
+            ]
+            await until_equal(alice, bob)
+            (found,) = (await news.list_all())["branches"]
+            assert (found["unseen"], found["mentions"]) == (2, 2)
+            await posts.delete(gone)
+            await until_equal(alice, bob)
+            (found,) = (await news.list_all())["branches"]
+            assert (found["unseen"], found["mentions"]) == (1, 1), "its author has deleted it"
+            await Posts(alice.hub, alice.author, alice.branch).hide(hidden, True)
+            assert (await news.list_all())["branches"] == [], "an admin has hidden it"
 
 
 async def test_who_mentions_one_device_of_a_person_is_told_to_the_others(
