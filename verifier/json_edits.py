@@ -321,11 +321,14 @@ class JsonEditor:
 
     def _say(self, address: Address, content: Content | None, *, is_increment: bool = False) -> None:
         self._parts.need([address])  # what stands there is replaced
-        if len(self._said) == JSON_OPERATIONS_MAX and address not in self._said:
-            raise TooManyOperations(address)
+        self._count(address)
         self._said[address] = (content, is_increment)
         if not is_increment:
             self._parts.state(address, content)
+
+    def _count(self, address: Address) -> None:
+        if len(self._said) >= JSON_OPERATIONS_MAX and address not in self._said:
+            raise TooManyOperations(address)
 
     def _let_go(self, address: Address) -> None:
         self._say(address, None)
@@ -337,6 +340,7 @@ class JsonEditor:
         """
         self._read_below(address)
         for piece in self._parts.pieces_below(address):
+            self._count(piece)
             self._said[piece] = (None, False)
         node = self._tree.node(address)
         if node is None:

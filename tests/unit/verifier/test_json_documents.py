@@ -721,6 +721,16 @@ def test_edits_that_would_change_too_much_at_once_are_refused_before_it_is_read(
     assert registers.read < 3 * 19
 
 
+def test_pieces_of_long_values_count_among_what_edits_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    author = Author(History(Random(1)))
+    _start(author, dict.fromkeys("ab", "x" * (5 * json_edits._PIECE_SIZE)))
+    monkeypatch.setattr(json_edits, "JSON_OPERATIONS_MAX", 9)
+    editor = JsonEditor(_Counted(author.entries()), Random(2).randrange)
+    editor.remove(("a",))
+    with pytest.raises(TooManyOperations, match="over 9 values and places"):
+        editor.remove(("b",))
+
+
 def test_a_batch_about_one_list_reads_its_order_once() -> None:
     author = Author(History(Random(1)))
     _start(author, {"l": list(range(300))})
