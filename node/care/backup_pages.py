@@ -228,12 +228,15 @@ def erase_unnamed(folder: Path, maps: Mapping[Path, str]) -> None:
     """Overwrite pages that none of these lists names with zeros: of removed backups nothing is left to be read.
 
     Nothing is changed where a list has not the hash that is given for it. Links are not followed: they may lead to files of
-    somebody else. Costs O(pages in all lists). Raises OSError.
+    somebody else. Nor is a file with a further name changed, as in a copy of the folder that `cp -al` made.
+    Costs O(pages in all lists). Raises OSError.
     """
     named = {
-        path.name: bytearray(-(-path.stat().st_size // PAGE_SIZE))
+        path.name: bytearray(-(-found.st_size // PAGE_SIZE))
         for path in folder.iterdir()
-        if PAGES_FILE.fullmatch(path.name) and path.is_file() and not path.is_symlink()
+        if PAGES_FILE.fullmatch(path.name)
+        and stat.S_ISREG((found := path.lstat()).st_mode)
+        and found.st_nlink <= 1
     }
     for path, wanted in maps.items():
         hasher = blake3()

@@ -303,6 +303,15 @@ def test_links_in_a_folder_of_backups_are_not_followed(tmp_path: Path, node: Nod
     assert (tmp_path / "others" / link.name).read_bytes() == before
 
 
+def test_a_copy_of_the_folder_that_shares_its_files_stays_whole(tmp_path: Path, node: Node) -> None:
+    for number in range(2):
+        _back_up(tmp_path)
+        node.write(node.branch(), f"post {number}")
+    shutil.copytree(tmp_path / "all", tmp_path / "copy", copy_function=os.link)
+    _back_up(tmp_path, keep=1)
+    assert [one.problems for one in check_backups(tmp_path / "copy")] == [[], []]
+
+
 def test_one_process_writes_at_a_time_and_none_while_another_reads(tmp_path: Path, node: Node) -> None:
     _back_up(tmp_path)
     with backup_folder.lock_folder(tmp_path / "all", fcntl.LOCK_SH):
