@@ -126,6 +126,26 @@ async def test_what_was_given_up_is_freed_by_the_next_looks_and_comes_again(
     assert _sizes(alice) == of_alice
 
 
+async def test_marks_are_made_in_a_hundredth_of_the_time(
+    given_up: list[Node], monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    """They read all rows of the store, and in a repo at work some post grows old at each look."""
+    carol, marked = given_up[1], list[float]()
+    freeing = SpaceFreeing(carol.hub, PostAges(carol.hub, carol.author.user))
+
+    def mark(_: Collection) -> None:
+        autojump_clock.jump(10)
+        marked.append(autojump_clock.current_time())
+
+    monkeypatch.setattr(Collection, "mark_given_up", mark)
+    for _ in range(3):
+        freeing._is_due = True
+        await freeing.look()
+        await trio.sleep(900)
+    assert len(marked) == 2
+    assert marked[1] - marked[0] > 1000
+
+
 async def test_what_a_start_finds_after_a_kill_is_deleted(
     given_up: list[Node], autojump_clock: MockClock
 ) -> None:
