@@ -120,12 +120,7 @@ def make_document(database: Database, connection: Connection, document: Document
     ]
     insert_rows(connection, document_operations, OPERATION_COLUMNS, operations)
     standing = [one for one in made.rows if not one.replaced]
-    increments = [
-        (num, one.key, one.source_num, one.name, one.place_num, one.place[0], one.added)
-        for one in standing
-        if one.added is not None
-    ]
-    insert_rows(connection, document_increments, INCREMENT_COLUMNS, increments)
+    insert_rows(connection, document_increments, INCREMENT_COLUMNS, _increments_of(num, made))
     tips: list[tuple[object, ...]] = [
         (num, one.key, *one.place, one.source_num, one.name, one.is_there, one.position)
         for one in sorted(standing, key=lambda one: (one.key, one.place, one.source_num))
@@ -202,10 +197,35 @@ def is_document_wrong(
     placed = connection.execute(positions.where(document_positions.c.doc_num == document.num))
     return (
         found != expected
+        or _are_operations_wrong(connection, document, made)
         or counted != _find_counters(standing)
         or document.entry_count != len(there)
         or dict(map(tuple, placed)) != _find_positions(standing)
     )
+
+
+def _are_operations_wrong(connection: Connection, document: Document, made: MadeDocument) -> bool:
+    """Return True if rows of operations that count are others, or those of increments: later changes go by them."""
+    rows = document_operations.c
+    columns = (rows.key, rows.name, rows.source_num, rows.place_num, rows.depth, rows.is_there, rows.replaced)
+    query = select(*columns, rows.position, rows.added).where(rows.doc_num == document.num, rows.is_live)
+    found = {tuple(row) for row in connection.execute(query)}
+    expected = {
+        (*one[:4], one.place[0], one.is_there, one.replaced, one.position, one.added) for one in made.rows
+    }
+    rows = document_increments.c
+    query = select(*(rows[name] for name in INCREMENT_COLUMNS)).where(rows.doc_num == document.num)
+    added = {tuple(row) for row in connection.execute(query)}
+    return found != expected or added != set(_increments_of(document.num, made))
+
+
+def _increments_of(doc_num: int, made: MadeDocument) -> list[tuple[object, ...]]:
+    """Return the rows of increments that stand, as INCREMENT_COLUMNS."""
+    return [
+        (doc_num, one.key, one.source_num, one.name, one.place_num, one.place[0], one.added)
+        for one in made.rows
+        if one.added is not None and not one.replaced
+    ]
 
 
 def reset_documents(database: Database, connection: Connection) -> int:

@@ -5,15 +5,23 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, event, select
+from sqlalchemy import Engine, Table, delete, event, select
 
 from node.authoring.drafting import Draft
+from node.care.fsck import check_store
 from protocol.formats.document_kinds import JSON
 from protocol.ids import CommitId
 from storage.commits.document_counters import load_increments
 from storage.commits.document_rows import flip_operations, forget_operations
-from storage.schema.document_schema import OF_DOCUMENTS, documents
+from storage.schema.document_schema import (
+    OF_DOCUMENTS,
+    document_increments,
+    document_operations,
+    document_tips,
+    documents,
+)
 from storage.schema.schema import commits
+from tests.support.builders import STORE_KEY
 from tests.support.nodes import Node, open_nodes
 
 _TABLES = [table.name for table in OF_DOCUMENTS]
@@ -47,6 +55,19 @@ def test_a_commit_has_one_row_for_what_it_says_and_what_it_replaces(tmp_path: Pa
     inserts = [one.split()[2] for one in heard if one.startswith("INSERT INTO document")]
     assert not [one for one in heard if one.startswith("SELECT commits.commit_id, commits.num")]
     assert sorted(inserts) == ["document_increments", "document_operations", "document_tips"]
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("table", [document_operations, document_increments, document_tips])
+def test_a_check_finds_rows_of_a_document_that_are_gone(tmp_path: Path, table: Table) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        alice.create_repo()
+        _add(alice)
+        folder, database = alice.replica.database.folder, alice.replica.database
+        assert check_store(folder, STORE_KEY).problems == []
+        with database.write() as connection:
+            connection.execute(delete(table))
+        assert [one.kind for one in check_store(folder, STORE_KEY).problems] == ["document"]
 
 
 @pytest.mark.sqlite  # it reads SQLite's plans
