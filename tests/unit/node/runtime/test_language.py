@@ -42,6 +42,15 @@ FOR_PROGRAMS = re.compile(
             "Created write, with a branch called main. You own it.",
             "write ist angelegt, mit einem Zweig main. Es gehört dir.",
         ),
+        (
+            "--actions takes read, write, manage, separated by commas",
+            "--actions nimmt read, write, manage, durch Kommas getrennt",
+        ),
+        ("'foo' is no action", "'foo' ist keine Aktion"),
+        (
+            "Backed up to /b/1: 5 KiB, of which 2 KiB are new.",
+            "Gesichert in /b/1: 5 KiB, davon sind 2 KiB neu.",
+        ),
         ("what no table has stays as it is", "what no table has stays as it is"),
     ],
 )
