@@ -338,6 +338,7 @@ class Connection(Conversation):
                 self.progress_at = self.heard_at
             joined_count = self.session.joined_count
             if isinstance(message, Announce) and len(message.topics) > _TOPICS_AT_ONCE:
+                self.reading.deadline = math.inf  # until the next frame: what waits here is no peer's silence
                 for topics in chunks(message.topics, _TOPICS_AT_ONCE):
                     if not self.is_ending():
                         self._take(Announce(tuple(topics)))

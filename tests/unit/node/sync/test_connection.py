@@ -160,6 +160,7 @@ async def test_peers_whose_work_came_to_nothing_give_way_to_requests_of_the_user
         return decode_message(frame)
 
     with open_nodes(tmp_path, "alice") as (alice,):
+        monkeypatch.setattr(alice.hub.user_requests, "_clock", lambda: 0.0)
         async with met(alice) as one, met(alice) as other:
             monkeypatch.setattr(connection_module, "decode_message", count)
             alice.hub.ledger.of_strangers("").charge(owes - 2 * frames * FRAME_SECONDS * (not is_held))
@@ -172,6 +173,24 @@ async def test_peers_whose_work_came_to_nothing_give_way_to_requests_of_the_user
             assert read == 2 * frames, "and nothing is lost"
             for stranger in (one, other):
                 await stranger.say(Goodbye("bye"))
+
+
+async def test_a_peer_that_gives_way_amid_its_announcement_is_not_taken_for_idle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    """Behind a thousand others that give way, each part of it waits for 20 s."""
+    monkeypatch.setattr(connection_module, "IDLE_TIMEOUT_SECONDS", 10.0)
+    monkeypatch.setattr(connection_module, "STRANGER_IDLE_SECONDS", 100.0)
+    with open_nodes(tmp_path, "alice") as (alice,):
+        monkeypatch.setattr(alice.hub.user_requests, "_clock", lambda: 0.0)
+        monkeypatch.setattr(alice.hub.giving_way, "_seconds", 7.0)
+        async with met(alice) as stranger:
+            alice.hub.ledger.of_strangers("").charge(10.0)
+            with alice.hub.user_requests.at_work():
+                await stranger.say(Announce(tuple(AnnouncedTopic(bytes([n]) * 32) for n in range(99))))
+                await trio.sleep(40)
+            await stranger.say(Goodbye("bye"))
+            assert await stranger.hear(Goodbye) == Goodbye("peer_left")
 
 
 async def test_announcing_what_is_not_followed_makes_a_node_look_at_none_of_its_topics(
