@@ -364,7 +364,7 @@ async def test_strangers_give_way_to_requests_of_the_user(autojump_clock: MockCl
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
         await send({"type": "http.response.body", "body": b"ok"})
 
-    requests = UserRequests()
+    requests = UserRequests(lambda: 0.0)
     strangers, answered = Strangers(None, requests), 0
 
     async def ask() -> None:
@@ -426,7 +426,7 @@ async def test_connections_are_accepted_more_slowly_while_a_request_of_the_user_
     mock_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Until it is known who comes each costs as much as one of the user's own."""
-    accepted, requests = list[float](), UserRequests()
+    accepted, requests = list[float](), UserRequests(lambda: 0.0)
 
     async def note(_app: object, stream: trio.SocketStream, _strangers: Strangers) -> None:
         accepted.append(trio.current_time())

@@ -219,7 +219,7 @@ async def test_an_account_that_has_worked_alone_does_not_wait_for_ever_after() -
 async def test_slices_of_an_account_that_owes_go_after_requests_of_the_user_one_at_a_time(
     autojump_clock: MockClock,
 ) -> None:
-    requests, slices = UserRequests(), list[str]()
+    requests, slices = UserRequests(lambda: 0.0), list[str]()
     lock = FairLock(8, GivingWay(requests, 0.02))
     ledger = Ledger(trio.current_time)
     owes, useful, own = (ledger.of_peer(PeerId(name * 32)) for name in (b"o", b"u", NOBODY))
