@@ -82,7 +82,8 @@ class SyncState:
             "repo": repo,
             "branches": len(self.branches),
             "commits": 0 if self.view is None else self.view["commits"],
-            "bodiless": all(
+            "bodiless": bool(held_by)
+            and all(
                 any(topic["bodiless"] for topic in topics) for peer, topics in self.peers if peer in held_by
             ),
             "held_by": [{"peer": peer, "relay": relay} for peer, relay in sorted(is_relay.items())],

@@ -135,6 +135,13 @@ def test_commits_are_counted_as_a_join_counts_them(clock: _Clock) -> None:
     assert wait_in_sync(_api(STANDING, [RELAY]), "garden", None).answer("garden")["commits"] == 6
 
 
+@pytest.mark.parametrize("holders, bodiless", [([PEER], True), ([], False)])
+def test_bodies_lack_only_where_a_holder_has_erased_them(holders: list[str], bodiless: bool) -> None:
+    erased = {**RELAY, "topics": [{"repo": "r", "state": "in sync", "bodiless": True}]}
+    state = SyncState.load(_api({**STANDING, "in_sync_with": holders}, [erased]), "garden")
+    assert state.answer("garden")["bodiless"] is bodiless
+
+
 @pytest.mark.parametrize(
     "code, why, advice",
     [
