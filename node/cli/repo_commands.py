@@ -383,9 +383,13 @@ def _print_kept_branches(shown: Mapping[str, Any]) -> None:
 
 def _parse_days(text: str) -> int:
     """Return the days of a time such as 90d; 0 for all. Raises ServiceError."""
-    seconds = 0 if text == "all" else parse_duration(text)
-    days, rest = divmod(seconds, 24 * 60 * 60)
-    if rest:
+    if text == "all":
+        return 0
+    try:
+        days, rest = divmod(parse_duration(text), 24 * 60 * 60)
+    except ServiceError:
+        days, rest = 0, 0  # its advice names minutes and hours, which are refused here
+    if rest or not days:
         raise ServiceError("bad_request", f"{text!r} is no number of whole days", "say 90d, or all")
     return days
 

@@ -69,11 +69,11 @@ async def test_what_is_no_age_is_refused(tmp_path: Path, days: object) -> None:
         assert one.node.repo().kept_days == 0
 
 
-@pytest.mark.parametrize("text", ["0d", "-3d", "36h", "5y", "90", "", "9999999d", "90d,all"])
+@pytest.mark.parametrize("text", ["0d", "-3d", "30m", "36h", "5y", "90", "", "9999999d", "90d,all"])
 def test_what_is_no_number_of_whole_days_is_refused_at_the_terminal(text: str) -> None:
     with pytest.raises(ServiceError) as refused:
         _parse_days(text)
-    assert refused.value.code == "bad_request"
+    assert (refused.value.code, refused.value.advice) == ("bad_request", "say 90d, or all")
 
 
 def test_days_are_read_at_the_terminal() -> None:
