@@ -237,7 +237,7 @@ def erase(api: "Client", branch: BranchArgument, key: str, name: NameOption = ""
     answer = api.edit_dict(branch=branch, name=name, erase=[key])
     if not answer["erased"]:
         raise ServiceError(
-            "not_found", f"the dict has no key {key!r}", "`ravel dict list` shows what there is"
+            "not_found", f"the dict has no key {key!r}", "`ravel dict list BRANCH` shows what there is"
         )
     return answer
 

@@ -197,7 +197,7 @@ class Documents:
             raise ServiceError(
                 "not_found",
                 f"the {kind.name} has no key {key!r}",
-                f"`ravel {kind.name} list` shows what there is",
+                f"`ravel {kind.name} list BRANCH` shows what there is",
             )
         return id_text(target.branch_id), entry
 

@@ -355,7 +355,7 @@ class FileService:
         rows = self._find(branch, text)
         if not rows:
             raise ServiceError(
-                "not_found", f"no file is called {text!r}", "`ravel file list` shows what there is"
+                "not_found", f"no file is called {text!r}", "`ravel file list BRANCH` shows what there is"
             )
         if len({row.object_id for row in rows}) > 1:
             raise ServiceError("ambiguous", f"more than one file fits {text!r}", "give an id, or more of it")

@@ -75,6 +75,12 @@ def test_a_line_of_brackets_without_end_is_refused(invoke: Invoke) -> None:
     assert done.exception.code == "bad_input"
 
 
+def test_an_absent_key_comes_with_a_list_that_can_be_typed(invoke: Invoke) -> None:
+    done = invoke("dict", "rm", "main", "x", edit_dict=lambda **_: {"erased": []})
+    assert isinstance(done.exception, ServiceError)
+    assert done.exception.advice == "`ravel dict list BRANCH` shows what there is"
+
+
 def test_a_put_value_is_sent_as_it_was_written(invoke: Invoke) -> None:
     sent: list[Any] = []
 

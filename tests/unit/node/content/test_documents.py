@@ -191,6 +191,7 @@ async def test_concurrent_values_are_conflicts_until_somebody_puts_one(
         with pytest.raises(ServiceError) as caught:
             await _values(alice, "size")
         assert caught.value.code == "not_found"
+        assert caught.value.advice == "`ravel dict list BRANCH` shows what there is"
         assert await _put(alice, colour=(await _values(alice, "colour"))[0]) == 1, "which ends the conflict"
         await together(alice, bob)
         assert len(await _values(bob, "colour")) == 1

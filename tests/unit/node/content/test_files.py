@@ -150,6 +150,7 @@ async def test_names_prefixes_and_their_absence_are_clear(tmp_path: Path) -> Non
             with pytest.raises(ServiceError) as caught:
                 await files.open("main", text)
             assert caught.value.code == code
+        assert caught.value.advice == "`ravel file list BRANCH` shows what there is"
         window = await files.window("main", 0, 1)
         assert len(window["files"]) == 1
         rest = await files.window("main", window["next"] or 0, 1000)
