@@ -66,7 +66,8 @@ def add(
     """Add files, and all files in folders, to a branch. They are durable when the command returns.
 
     A file in a folder is called FOLDER/PATH. Links in folders are not followed, and empty folders leave nothing. A file that
-    the branch has under the same name and with the same content is passed over: a command that was cut can be run again.
+    the branch has under the same name and with the same content is passed over: a command that was cut can be run again. One
+    that no branch can call so is left out, and the exit code is 3.
     """
     if [str(path) for path in paths] == ["-"] or (len(paths) == 1 and _is_stream(paths[0])):
         return Outcome(_add_stream(api, branch, paths[0], name))
@@ -81,7 +82,7 @@ def add(
     if len(paths) == 1 and paths[0].is_file() and upload.last is not None:
         return Outcome(upload.last)
     answer = {**_upload_counts(upload, skipped), "first_skipped": skipped.first}
-    return Outcome(answer)
+    return Outcome(answer, exit_code=skipped.exit_code)
 
 
 _PLACES: Final = {

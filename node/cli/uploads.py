@@ -16,7 +16,7 @@ import typer
 
 from node.cli.progress import Progress, show_progress
 from node.contract.files import find_path_fault
-from node.runtime.errors import ServiceError
+from node.runtime.errors import ERROR_KINDS, EXIT_OK, ServiceError
 from protocol.limits.formats import ACK_COUNT_MAX, MIB
 from protocol.limits.users import FILE_BATCH_COUNT_MAX, SKIPPED_SHOWN_MAX
 from ravel.files import encode_head
@@ -59,11 +59,19 @@ class Skipped:
     """Paths that were found and are not added."""
 
     count: int = 0
+    unnamed_count: int = 0
+    """Those of them that were meant to be added, and that no branch can call so."""
     first: list[dict[str, str]] = field(default_factory=list)
+
+    @property
+    def exit_code(self) -> int:
+        """Return the exit code of a command that went well otherwise: a script may delete what it believes added."""
+        return ERROR_KINDS["bad_request"].exit_code if self.unnamed_count else EXIT_OK
 
     def add(self, path: str, reason: str) -> None:
         """Count one more: `link`, `hidden`, `special` (a device, a socket, a pipe) or `name` (it cannot be called so)."""
         self.count += 1
+        self.unnamed_count += reason == "name"
         if len(self.first) < SKIPPED_SHOWN_MAX:
             shown = os.fsencode(path).decode("utf-8", "replace")  # names on disk need not be UTF-8
             self.first.append({"path": shown, "reason": reason})

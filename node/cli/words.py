@@ -278,7 +278,8 @@ def _file_added(values: _Values) -> str:
         if values["already"]:
             said += f" {counted(values['already'], 'file')} {'was' if values['already'] == 1 else 'were'} there already."
         for one in values["first_skipped"]:
-            said += f"\nskipped  {one['path']}  ({one['reason']})"
+            path = one["path"].replace("\n", "\N{REPLACEMENT CHARACTER}")
+            said += f"\nskipped  {path}  ({one['reason']})"
         more = values["skipped"] - len(values["first_skipped"])
         return f"{said}\nskipped  {more} more" if more else said
     size = "" if values["size"] is None else f", {size_text(values['size'])}"

@@ -12,8 +12,9 @@ from node.cli import uploads as uploads_module
 from node.cli.main import app
 from node.cli.progress import time_left
 from node.cli.uploads import FoundFile, Skipped, Uploader, find_files, name_paths
+from node.cli.words import FILE_ADDED
 from node.content.file_batch import EncryptedFile, FileBatch
-from node.runtime.errors import ServiceError
+from node.runtime.errors import ERROR_KINDS, ServiceError
 from protocol.crypto.keys import ConvergenceSecret
 from protocol.formats.object import build_object
 from ravel.types.files import AddedFiles
@@ -107,7 +108,7 @@ def test_links_hidden_and_special_files_are_left_out_and_named(tmp_path: Path) -
     reasons = {Path(one["path"]).name: one["reason"] for one in skipped.first}
     links = dict.fromkeys(("link", "folder link", "loop", "broken"), "link")
     assert reasons == {".git": "hidden", ".hidden": "hidden", "pipe": "special"} | links
-    assert skipped.count == 7
+    assert (skipped.count, skipped.exit_code) == (7, 0)
     assert _names(top, with_hidden=True) == ["top/.git/config", "top/.hidden", "top/plain"]
     assert _names(top / ".git", top / ".hidden") == [".git/config", ".hidden"], "what is named is meant"
     assert _names(top / "link") == ["link"], "a link that is named is followed"
@@ -123,9 +124,16 @@ def test_a_file_that_cannot_be_called_so_is_left_out_of_its_folder_and_refused_b
     assert [one.name for one in find_files(name_paths([top]), skipped)] == ["top/4.42.48\u202fPM.png"]
     left_out = {(Path(one["path"]).name, one["reason"]) for one in skipped.first}
     assert left_out == {("turn\u202eed", "name"), ("z" * 252, "name"), ("caf\ufffd", "name")}
+    assert skipped.exit_code == ERROR_KINDS["bad_request"].exit_code, "a script must not take it for added"
     with pytest.raises(ServiceError, match="RIGHT-TO-LEFT OVERRIDE") as caught:
         _names(top / "turn\u202eed")
     assert caught.value.code == "bad_request"
+
+
+def test_a_name_of_two_lines_that_is_left_out_is_said_in_one(capsys: pytest.CaptureFixture[str]) -> None:
+    left_out = {"skipped": 1, "first_skipped": [{"path": "a\nskipped  b", "reason": "name"}]}
+    FILE_ADDED({"files": 0, "added": 0, "already": 0, "bytes": 0, **left_out})
+    assert "\nskipped  a\ufffdskipped  b  (name)\n" in capsys.readouterr().out
 
 
 def test_of_what_is_left_out_the_first_are_named_and_all_counted(
