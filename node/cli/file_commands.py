@@ -4,6 +4,7 @@ import re
 import stat
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Final
 
@@ -185,20 +186,20 @@ def _get_folder(
 ) -> dict[str, object]:
     """Write files below a folder of the disk. Names that lead out of it are refused, before anything is written."""
     base = out or Path(folder.rpartition("/")[2])
-    places = {one["file"]: base / one["name"].removeprefix(f"{folder}/") for one in inside}
-    for one in inside:
-        if fault := find_path_fault(one["name"]):
+    places = {one["name"]: base / one["name"].removeprefix(f"{folder}/") for one in inside}
+    for name, place in places.items():
+        if fault := find_path_fault(name):
             raise ServiceError(
                 "bad_input",
-                f"{one['name']!r} cannot be put into a folder: {fault}",
+                f"{name!r} cannot be put into a folder: {fault}",
                 "get it alone, with --out",
             )
-        check_target(places[one["file"]], one["name"], replaces=force)
+        check_target(place, name, replaces=force)
     size = 0
     for one in inside:
-        target = places[one["file"]]
+        target = places[one["name"]]
         target.parent.mkdir(parents=True, exist_ok=True)
-        with api.get_file(branch, one["file"]) as download:
+        with _open_listed(api, branch, one) as download:
             receive(
                 download.pieces,
                 check_target(target, one["name"], replaces=force),
@@ -207,6 +208,19 @@ def _get_folder(
             )
         size += download.size
     return {"path": str(base), "files": len(inside), "size": size}
+
+
+@contextmanager
+def _open_listed(api: "Client", branch: str, one: "FileView") -> Iterator[Download[Iterator[bytes]]]:
+    """Open a file of a list by its id, for its name may have had other contents; by its name where contents share an id."""
+    with ExitStack() as stack:
+        try:
+            download = stack.enter_context(api.get_file(branch, one["file"]))
+        except ServiceError as error:
+            if error.code != "ambiguous":
+                raise
+            download = stack.enter_context(api.get_file(branch, one["name"]))
+        yield download
 
 
 def _get_file(

@@ -37,3 +37,23 @@ def test_files_of_a_folder_lie_as_their_names_say(tmp_path: Path) -> None:
     done = _get_folder(_API, "main", "photos", files, tmp_path / "in", force=False)
     assert done == {"path": str(tmp_path / "in"), "files": 2, "size": 2}
     assert (tmp_path / "in" / "two" / "three").read_bytes() == b"x"
+
+
+def test_files_of_equal_content_are_each_at_their_place(tmp_path: Path) -> None:
+    files: Any = [{"file": "a", "name": "photos/one"}, {"file": "a", "name": "photos/two"}]
+    assert _get_folder(_API, "main", "photos", files, tmp_path / "in", force=False)["files"] == 2
+    assert {path.name for path in (tmp_path / "in").iterdir()} == {"one", "two"}
+
+
+def test_a_file_whose_id_other_contents_share_is_taken_by_its_name(tmp_path: Path) -> None:
+    @contextmanager
+    def get_file(branch: str, file: str) -> Iterator[SimpleNamespace]:
+        if file == "a":
+            raise ServiceError("ambiguous", "contents of a few bytes share the id")
+        with _download(branch, file) as download:
+            yield download
+
+    api: Any = SimpleNamespace(get_file=get_file)
+    files: Any = [{"file": "a", "name": "photos/one"}, {"file": "a", "name": "photos/two"}]
+    _get_folder(api, "main", "photos", files, tmp_path / "in", force=False)
+    assert {path.name for path in (tmp_path / "in").iterdir()} == {"one", "two"}
