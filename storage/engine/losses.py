@@ -72,7 +72,7 @@ class Loss(msgspec.Struct, frozen=True):
     def detail(self) -> str:
         """Return the loss as a sentence."""
         if self.restored_from is not None:
-            made_at = datetime.fromtimestamp(self.restored_from, UTC).isoformat(" ", "minutes")
+            made_at = f"{datetime.fromtimestamp(self.restored_from, UTC):%Y-%m-%d %H:%M} UTC"
             return f"restored from a backup of {made_at}; what was written since is not here"
         if self.cause == "copied":
             return "this folder is a copy; what was written at the original since is not here"

@@ -71,7 +71,7 @@ class Origin:
 
 ORIGINS = {
     "words, or a file of `key export`": Origin(_by_words, "your key is older than this node", False),
-    "a backup": Origin(_by_backup, "restored from a backup of 2023-11-14 22:13", True),
+    "a backup": Origin(_by_backup, "restored from a backup of 2023-11-14 22:13 UTC", True),
     "a copied folder": Origin(shutil.copytree, "this folder is a copy", True),
     "a folder that was copied into a container": Origin(_by_tar, "this folder is a copy", True),
     "a folder with the keys of another": Origin(_by_keys_alone, "your key is older than this node", False),

@@ -173,7 +173,7 @@ async def test_a_restored_node_asks_a_peer_before_it_writes_unless_the_backup_is
             assert _refused(again) is not is_latest
             assert check_store(restored, STORE_KEY).problems == []
             if not is_latest:
-                assert "from a backup of 2023-11-14 22:13" in again.replica.own_feeds.detail
+                assert "from a backup of 2023-11-14 22:13 UTC" in again.replica.own_feeds.detail
                 async with connected(again, bob):
                     await FeedRecovery(again.hub).settle_all()
                     assert again.digest(again.branch()) == whole
