@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from sqlalchemy import func, select
+from sqlalchemy import Engine, event, func, select
 from trio.testing import MockClock
 
 from node.care.freeing import SpaceFreeing
@@ -245,6 +245,27 @@ async def test_blocks_that_a_file_has_which_is_fetched_meanwhile_stay(
                 pass
     assert await read(carol, "newer") == data
     _check(carol)
+
+
+async def test_a_step_looks_up_no_file_that_was_given_up(
+    given_up: list[Node], autojump_clock: MockClock
+) -> None:
+    """There may be very many, and the one writer would wait."""
+    heard: list[str] = []
+
+    def hear(_: object, __: object, statement: str, *___: object) -> None:
+        heard.append(statement)
+
+    with _collecting(given_up[1]) as collection:
+        event.listen(Engine, "before_cursor_execute", hear)
+        try:
+            while collection.step():
+                pass
+        finally:
+            event.remove(Engine, "before_cursor_execute", hear)
+    found = [one for one in heard if "spared_files" in one and "files.object_id" not in one]
+    assert found
+    assert not [one for one in found if " IN (" in one]
 
 
 def _fetch_again(node: Node) -> None:
