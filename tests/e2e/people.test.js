@@ -11,6 +11,7 @@ Object.assign(globalThis, {
   addEventListener: () => {},
 });
 const { Face } = await import("./parts/face.js");
+const { short, withNames } = await import("./parts/format.js");
 const { threadsOf } = await import("./parts/groups.js");
 const { nodesOf } = await import("./parts/markdown.js");
 const { isMine, members, personOf, persons, status } = await import("./state/node.js");
@@ -50,4 +51,10 @@ test("all computers of a person have one face", () => {
   const reply = (commit, author) => ({ item: { commit, author, person: personOf(author), author_name: "", time: 0, reply_to: { commit: "p", thread: "p" } } });
   const { people } = threadsOf([reply("r3", LAPTOP), reply("r2", PHONE), reply("r1", BEN)]).get("p");
   assert.deepEqual(people.map(({ id }) => id), [LAPTOP, BEN]);
+});
+
+test("a name stands as it is in place of an id, whatever it is", () => {
+  const mentions = [{ user: LAPTOP, name: "$'$&$`" }, { user: PHONE, name: "" }];
+  assert.equal(withNames({ text: `@${LAPTOP} and @${PHONE}: hello`, mentions }), `@$'$&$\` and @${short(PHONE)}: hello`);
+  assert.equal(withNames({ text: null }), "");
 });

@@ -83,9 +83,9 @@ export function nameIn(item, names) {
   return item.imported_author || names.get(author) || name || (item.origin ? author : item.person ?? item.author).slice(0, ID_SHOWN);
 }
 
-/** What a post says in one line, with names of those whom it mentions. */
+/** What a post says in one line, with names of those whom it mentions. In a name a `$` is no more than a letter. */
 export function withNames({ text: said, mentions = [] }) {
-  return mentions.reduce((left, { user, name }) => left.replaceAll(`@${user}`, `@${name || short(user)}`), said ?? "");
+  return mentions.reduce((left, { user, name }) => left.replaceAll(`@${user}`, () => `@${name || short(user)}`), said ?? "");
 }
 
 /** A name that fits a row. What tells look-alikes apart stands at its end, and stays. */
