@@ -245,6 +245,14 @@ def test_files_are_attached_shown_and_saved(tmp_path: Path, page: Browser) -> No
         picture(page, "files-found")
         page.fill("#find-file", "nothing of this name")
         page.until(says("No file is called so"))
+        page.fill("#find-file", "")
+        page.click(".tools .icon:has(+ #as-grid)")
+        alice.client.add_file("notes:main", png(), name="copy.png")
+        page.until("document.querySelectorAll('#files > tr').length === 5")
+        page.click("#files [aria-label='Remove copy.png']")
+        page.click("dialog[open] .danger")
+        page.until("document.querySelectorAll('#files > tr').length === 4")
+        page.until(says("picture.png", "document.getElementById('files')"))
         assert page.complaints() == []
 
 

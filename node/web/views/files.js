@@ -84,10 +84,20 @@ function List({ files, branch, mayWrite, again }) {
       <td class="wide"><${Place} file=${file} /></td>
       <td class="end"><${Action} class="quiet icon save" label=${text.save(file.name)} act=${() => save(branch, file.file, file.name)}><${Icon} name="save" /><//>
         ${mayWrite && html`<${Action} class="quiet icon" label=${text.removeOf(file.name)} question=${text.removeFileQuestion(file.name)} yes=${text.remove} act=${async () => {
-          await api.removeFile({ branch, file: file.file });
+          await remove(branch, file);
           await again();
           tell(text.removed(file.name));
         }}><${Icon} name="trash" /><//>`}</td></tr>`)}</tbody></table>`;
+}
+
+/** Remove what has a file's name. By the id all names would go that have its content. */
+async function remove(branch, file) {
+  try {
+    await api.removeFile({ branch, file: file.name });
+  } catch (error) {
+    if (error.code !== "ambiguous") throw error; // another content has this name too
+    await api.removeFile({ branch, file: file.file });
+  }
 }
 
 /** Where a file's content is. Only what is not as one expects has a colour. */
