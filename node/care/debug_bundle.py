@@ -8,6 +8,7 @@ import io
 import json
 import os
 import platform
+import re
 import sqlite3
 import sys
 import tarfile
@@ -19,6 +20,7 @@ from typing import Final
 
 from node.care.doctor import examine
 from node.home.home import open_home
+from node.home.people_file import PeopleFile, read_people
 from node.observe.watching import store_sizes
 from node.runtime.errors import ServiceError
 from node.runtime.version import VERSION
@@ -27,6 +29,7 @@ from storage.check.check_integrity import count_rows, name_server
 from storage.engine.database import StorageError, newest_revision, read_store
 from storage.engine.folders import open_new
 
+_ID_SHOWN: Final = 12
 _LIBRARIES: Final = (
     "trio",
     "pynacl",
@@ -68,7 +71,7 @@ def write_bundle(home: Path, out: Path, now: int) -> list[str]:
 
 def _gather(home: Path) -> dict[str, bytes]:
     parts = {
-        "doctor.json": _json([asdict(check) for check in examine(home)]),
+        "doctor.json": _json(_checks(home)),
         "versions.json": _json(_versions()),
     }
     try:
@@ -92,6 +95,24 @@ def _gather(home: Path) -> dict[str, bytes]:
     except ServiceError as error:
         parts["daemon.json"] = _json(error.as_json())
     return parts
+
+
+def _checks(home: Path) -> list[dict[str, str]]:
+    """Return what the doctor finds, with ids where its sentences have names that this user gave to others."""
+    try:
+        people = read_people(home)
+    except ServiceError:  # the doctor says so, and could read no name either
+        people = PeopleFile()
+    ids = {name: shown[:_ID_SHOWN] for shown, name in (*people.petnames.items(), *people.peers.items())}
+    names = "|".join(map(re.escape, sorted(ids, key=len, reverse=True)))
+    pattern = re.compile(rf"(?<!\w)(?:{names})(?!\w)" if names else r"(?!)")
+
+    def hidden(said: str) -> str:
+        return pattern.sub(lambda one: ids[one[0]], said)
+
+    return [
+        {**asdict(one), "detail": hidden(one.detail), "advice": hidden(one.advice)} for one in examine(home)
+    ]
 
 
 def _store(home: Path) -> dict[str, object]:

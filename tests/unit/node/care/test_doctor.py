@@ -35,11 +35,14 @@ from node.home.config_editing import set_key
 from node.home.config_sections import NetworkConfig
 from node.home.home import UNWRITABLE_ADVICE, create_home
 from node.home.identity import open_keys
+from node.home.people_file import PeopleFile, with_petname, write_people
 from node.ingest.replica import Replica
 from node.runtime.errors import ERROR_KINDS, ServiceError
 from node.runtime.version import RELEASED_AT
 from protocol.crypto.keys import HashKey, StoreKey
 from protocol.formats.content import Post
+from protocol.formats.text import id_text
+from protocol.ids import AnyId
 from protocol.limits.peers import CLOCK_DRIFT_MAX_SECONDS
 from protocol.limits.users import DISK_FREE_MIN
 from ravel.types.node import NodeStatus
@@ -289,6 +292,25 @@ def test_a_bundle_of_a_stopped_node_says_what_is_wrong(home: Path, tmp_path: Pat
     with pytest.raises(ServiceError) as caught:
         write_bundle(home, out, int(NOW))
     assert caught.value.code == "already_exists"
+
+
+def test_a_bundle_names_nobody_as_this_user_does(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called = with_petname(PeopleFile(), AnyId(b"u" * 32), "the boss", is_peer=False)
+    write_people(home, with_petname(called, AnyId(b"p" * 32), "the boss's laptop", is_peer=True))
+    said = "notes: the boss's laptop follows parts of it, and the boss wrote; the bossy one did not"
+    monkeypatch.setattr(
+        "node.care.debug_bundle.examine", lambda _: [Check("repos", WARNING, said, "ask the boss")]
+    )
+    write_bundle(home, tmp_path / "bundle.tar.gz", int(NOW))
+    with tarfile.open(tmp_path / "bundle.tar.gz") as archive:
+        file = archive.extractfile("ravel-debug/doctor.json")
+        assert file is not None
+        [check] = json.load(file)
+    user, peer = id_text(AnyId(b"u" * 32))[:12], id_text(AnyId(b"p" * 32))[:12]
+    assert check["detail"] == f"notes: {peer} follows parts of it, and {user} wrote; the bossy one did not"
+    assert check["advice"] == f"ask {user}"
 
 
 def test_discovery_on_loopback_alone_is_a_warning() -> None:
