@@ -228,7 +228,7 @@ def erase_unnamed(folder: Path, maps: Mapping[Path, str]) -> None:
     """Overwrite pages that none of these lists names with zeros: of removed backups nothing is left to be read.
 
     Nothing is changed where a list has not the hash that is given for it. Links are not followed: they may lead to files of
-    somebody else. Nor is a file with a further name changed, as in a copy of the folder that `cp -al` made.
+    somebody else. A file with a further name stays as it is: `cp -al` makes such copies of a folder.
     Costs O(pages in all lists). Raises OSError.
     """
     named = {

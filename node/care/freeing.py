@@ -91,7 +91,7 @@ class SpaceFreeing:
         try:
             with hold_content(self._hub.replica.database.folder, alone=True):
                 remove_packs(self._hub.replica.database.folder, self._retired)
-        except ServiceError as error:  # somebody reads: the next look
-            log.info("files of old contents stay for now", error=str(error))
+        except ServiceError as error:  # a reader holds the content; the next look tries again
+            log.info("files of old contents are removed at a later look", error=str(error))
         else:
             self._retired.clear()

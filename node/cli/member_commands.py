@@ -150,7 +150,7 @@ def revoke(
 
 
 def _called(api: "Client", repo: str, user: str) -> str:
-    """Return what the member is called whom a text names. Raises ServiceError `not_found`."""
+    """Return the name of the member that a text means. Raises ServiceError `not_found`."""
     from node.runtime.resolve import PREFIX_SIZE_MIN, did_you_mean
 
     members = api.list_members(repo)["members"]

@@ -137,9 +137,9 @@ def say(text: str) -> None:
 
 
 def confirm(question: "str | Callable[[], str]", *, yes: bool) -> None:
-    """Ask before an act that cannot be undone. Raises BadParameter if nobody can be asked and no option says yes.
+    """Ask before an act that cannot be undone. Raises BadParameter without a terminal, unless an option says yes.
 
-    A function makes the question once somebody can be asked, and raises where there is nothing to ask about.
+    A function as `question` is called once there is a terminal. It raises where there is nothing to ask about.
     """
     if yes:
         return

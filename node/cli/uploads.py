@@ -60,7 +60,7 @@ class Skipped:
 
     count: int = 0
     unnamed_count: int = 0
-    """Those of them that were meant to be added, and that no branch can call so."""
+    """Count of those whose name no branch can take."""
     first: list[dict[str, str]] = field(default_factory=list)
 
     @property

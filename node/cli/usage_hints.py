@@ -72,7 +72,7 @@ _PLAINER: Final = (
     (re.compile(r"Input should be less than or equal to (\S+)"), r"it must be \1 or less"),
     (re.compile("Value error, "), ""),
 )
-"""What pydantic says of a value -> what people read."""
+"""Patterns of pydantic's messages about a value, with what people read instead."""
 _QUOTES: Final = "A text of several words stands in quotes; what is set by an option has its name before it"
 _SHOWN_MAX: Final = 5
 """Commands that one hint names."""

@@ -52,7 +52,7 @@ def find_drafts(folder: Path) -> list[Path]:
 
 
 def sweep_drafts(folder: Path, start: str = "") -> list[Path]:
-    """Remove the drafts of files that nobody is at work on, and return their paths. Raises OSError.
+    """Remove abandoned drafts of files, and return their paths. Raises OSError.
 
     Only those whose names begin with `start`, if given.
     """

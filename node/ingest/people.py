@@ -55,7 +55,7 @@ class People:
         self._facts: Mapping[RepoId, MembershipFacts] = {}
         self._shown: dict[RepoId, Mapping[UserId, PersonName]] = {}
         self._everybody: tuple[Mapping[UserId, PersonName], Persons] | None = None
-        """How people are shown where all repos are taken as one, and whose devices they are; None until somebody asks."""
+        """Names of people across all repos, and the persons of devices; None until they are asked for."""
         self._forms: dict[RepoId, Mapping[tuple[int, str], UserId]] = {}
         """Forms of the names that are shown in a repo, each with one of those who have it."""
 

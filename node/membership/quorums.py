@@ -192,7 +192,7 @@ class Quorums(RepoActions):
                 and (one.body.branch, set(one.body.commits)) == (body.branch, set(body.commits))
                 and now.counts(one)
             ]
-        return next(iter(same), None), next(iter(ends), None)
+        return min(same, key=lambda one: one.commit_id, default=None), min(ends, default=None)
 
     def _find_made(self, repo: Repo) -> dict[CommitId, CommitId]:
         nums = [branch.num for branch in self._hub.replica.branches_in(repo.num)]

@@ -44,7 +44,7 @@ class BodyProofs:
         self.rules = CountedEvent()
         """Count of changes of the rule of what is kept, rung before each is stored and after it."""
         self.changed: Counter[int] = Counter()
-        """The same by repo (its number), without changes of what is `leaving`."""
+        """Count of such changes by repo number, without those of repos that are `leaving`."""
         self.leaving: set[int] = set()
         """Numbers of repos of which this node keeps no contents any more, for they are about to be deleted."""
         self._turn = trio.Lock()

@@ -218,7 +218,7 @@ SLICE_SECONDS: Final = 0.05
 """Seconds of the processor that a peer's work takes the lock for writing, and others' turn, at a time: an API write waits
 for one such slice at most."""
 CUT_SLICE_SECONDS: Final = 0.005
-"""The same while a request of this user is at work: as long as the transaction around it takes, some twenty commits."""
+"""Seconds of such a slice while a request of this user is at work: some twenty commits."""
 FRAME_SECONDS: Final = 20e-6
 """Seconds of the processor that a frame is charged: it takes so long to open, decode and look at the smallest."""
 BYTE_SECONDS: Final = 10e-9

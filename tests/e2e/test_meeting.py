@@ -60,7 +60,7 @@ def test_two_members_meet_by_a_third_and_meet_again_after_a_move(tmp_path: Path)
 
 
 def test_old_posts_are_given_up_to_a_member_who_was_met_by_a_third(tmp_path: Path) -> None:
-    """They have names: a node says whose it is where its user has one, and who is unknown is not relied on."""
+    """Nodes tell whose they are where their users have names, and unknown ones are not relied on."""
     alice, bob, carol = made = [
         Peer(tmp_path / name, keys=("--clear", "--name", name)) for name in ("alice", "bob", "carol")
     ]

@@ -1,4 +1,4 @@
-"""Bound on what a check by a JSON Schema may cost: whoever may write in a branch can state one.
+"""Bound on the cost of a check by a JSON Schema. Everybody who may write in a branch can state a schema.
 
 A schema can make a check run for ages: by a pattern that is tried in very many ways, by references that branch again and
 again, or by long lists of alternatives. So each step is counted, and a pattern by the ways in which it can be tried.
@@ -20,7 +20,7 @@ _COMPARED_AT_ONCE: Final = 32
 """Characters that are compared with a pattern as fast as another way is tried."""
 _DEPTH_MAX: Final = 32
 _GROUP_KIND: Final = re.compile(r"\?(?:[is]*:|[is]+(?=\))|P<\w+>)|(?!\?)")
-"""What may stand behind an opening bracket. Comments and the flag x would hide parts of a pattern from the count."""
+"""Text allowed behind an opening bracket. Comments and the flag x would hide parts of a pattern from the count."""
 _SEPARATORS: Final = frozenset(" !#$%&'()*+,-./:;<=>?@[]^_`{|}~\\\"")
 _PATTERNS_OF: Final = frozenset({"patternProperties", "additionalProperties", "unevaluatedProperties"})
 

@@ -25,7 +25,7 @@ from tests.support.older_stores import OLDER, make_older_store, older_is_known
 
 NOW = 1_700_000_000
 NAME = "1-2023-11-14"
-"""Of the first backup in a folder, of that time."""
+"""Name of the first backup in a folder, made at that time."""
 
 
 def _node(folder: Path) -> Node:

@@ -89,7 +89,7 @@ def _check(node: Node) -> None:
 
 @pytest.fixture
 async def given_up(nodes: list[Node], autojump_clock: MockClock) -> list[Node]:
-    """The same where carol has given the file up."""
+    """Nodes of alice and carol, of which carol's has given a file up."""
     alice, carol = nodes
     async with online((carol, alice)):
         rule(carol, 90)
@@ -129,7 +129,7 @@ async def test_what_was_given_up_is_freed_by_the_next_looks_and_comes_again(
 async def test_marks_are_made_in_a_hundredth_of_the_time(
     given_up: list[Node], monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
-    """They read all rows of the store, and in a repo at work some post grows old at each look."""
+    """Marking reads all rows of the store, and in a busy repo some post grows old at each look."""
     carol, marked = given_up[1], list[float]()
     freeing = SpaceFreeing(carol.hub, PostAges(carol.hub, carol.author.user))
 
@@ -218,7 +218,6 @@ async def test_content_that_is_being_added_stays(given_up: list[Node], autojump_
 async def test_rows_that_a_write_names_once_more_stay(
     given_up: list[Node], autojump_clock: MockClock
 ) -> None:
-    """Whatever they need it for."""
     carol = given_up[1]
     _, made = build_object(DATA, carol.epoch().convergence_secret)
     with _collecting(carol) as collection:
@@ -233,7 +232,7 @@ async def test_rows_that_a_write_names_once_more_stay(
 async def test_blocks_that_a_file_has_which_is_fetched_meanwhile_stay(
     given_up: list[Node], autojump_clock: MockClock
 ) -> None:
-    """What names them was not here when the marks were made, and they are not fetched, since they are here."""
+    """Marks miss the blocks, since their root was absent then. The fetch leaves out blocks that are here."""
     alice, carol = given_up
     data = DATA[: 2 * LEAF_SIZE] + OTHER
     async with online((carol, alice)):
