@@ -37,7 +37,7 @@ class RepoRequest(NameRequest, frozen=True, kw_only=True):
     council: Annotated[
         Annotated[int, Meta(ge=2, le=OWNER_COUNT_MAX)] | None,
         Meta(
-            description="So many founders, more than half, must agree to exclude or demote anybody. "
+            description="Number of founders, more than half, who must agree to exclude or demote anybody. "
             "Null: nobody can exclude a founder."
         ),
     ] = None
