@@ -31,7 +31,7 @@ class Preparation:
     def __init__(self, writer: FeedWriter) -> None:
         self._writer = writer
         self._replica = writer.replica
-        # By repo: root branch heads with which no epoch is due, and none is closed to the one that is written in.
+        # By repo: root branch heads with which there was nothing to do. Others may come while something is done.
         self._ready: dict[RepoId, tuple[CommitId, ...]] = {}
 
     def prepare_branch(self, branch: Branch, stored: IngestResult) -> None:
@@ -62,7 +62,7 @@ class Preparation:
                     self._start_due(repo, stored)
                 self._merge(repo, stored)
                 self._open_closed(repo, stored)
-            self._ready[repo.repo_id] = self._heads(repo)
+            self._ready[repo.repo_id] = now.heads
 
     def start(self, repo: Repo, stored: IngestResult) -> None:
         """Start an epoch after everything that this node knows of. Raises ServiceError where the rules refuse it."""

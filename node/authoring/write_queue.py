@@ -16,6 +16,7 @@ from node.authoring.feed_encoder import Encoders, FeedEncoder, OpenStore
 from node.authoring.feed_writer import FeedWriter
 from node.authoring.opening import OwnOpener
 from node.authoring.preparing import Preparation
+from node.authoring.refusals import RefusedByRules
 from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import OpenedBatch
 from node.runtime.errors import ServiceError
@@ -156,15 +157,20 @@ class WriteQueue:
         self._preparation = preparation
         self._encoders = Encoders()
 
-    def write_group(self, requests: Sequence[WriteRequest]) -> tuple[list[Outcome], IngestResult]:
+    def write_group(
+        self, requests: Sequence[WriteRequest], *, tries_again: bool = True
+    ) -> tuple[list[Outcome], IngestResult]:
         """Write several requests, each whole or not at all, in few transactions; returns the outcome of each.
 
         Requests on one branch follow one another: each acks the one before it. Where the rules refuse one, or it fails at
         the end, the group is written again one by one, and only that one fails. An epoch that the rules ask for comes first.
+        A request that is refused alone is prepared again, once, if it `tries_again` and others wrote meanwhile: the root
+        branch may have more heads again than a place can name, or an epoch is due.
         """
         outcomes: list[Outcome] = [[] for _ in requests]
         stored = IngestResult()
         with self._writer.lock:
+            began_at = self._database.commit_count
             waiting = self._prepare(requests, outcomes, stored)
             while waiting:
                 try:
@@ -181,11 +187,16 @@ class WriteQueue:
                     waiting = [*group.deferred, *waiting]
                 except Exception as error:  # one request may raise any type, and must not fail the others
                     left = [place for place in tried if not isinstance(outcomes[place], Exception)]
-                    if len(left) == 1:
+                    is_outdated = self._database.commit_count != began_at and isinstance(
+                        error, RefusedByRules
+                    )
+                    if len(left) == 1 and not (tries_again and is_outdated):
                         outcomes[left[0]] = error
                         continue
                     for place in left:
-                        [outcomes[place]], ingested = self.write_group([requests[place]])
+                        [outcomes[place]], ingested = self.write_group(
+                            [requests[place]], tries_again=len(left) > 1
+                        )
                         stored.add(ingested)
         return outcomes, stored
 

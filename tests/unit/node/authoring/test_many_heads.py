@@ -22,7 +22,7 @@ from protocol.formats.proofs import prove_invitation
 from protocol.ids import CommitId, ObjectId, branch_begun_by
 from protocol.limits.formats import ACK_COUNT_MAX
 from storage.commits.pending import load_rejected
-from storage.repos.repos import Repo, add_repo
+from storage.repos.repos import Branch, Repo, add_repo
 from tests.support.builders import NOW_MS
 from tests.support.ids import as_commit_id
 from tests.unit.node.membership.epoch_people import Person, open_people
@@ -270,3 +270,54 @@ def test_hand_overs_wait_where_others_wrote_more_heads_than_they_can_name(
     assert carol.user in {item.user for _, body in alice.hands[before:] for item in body.boxes}
     opened = [one for one in written_by(alice, alice) if isinstance(one.body, EpochOpen)]
     assert {one.epoch for one in opened} <= {alice.epoch.epoch_id}
+
+
+_FIRST = as_commit_id(b"\x40" * 32)
+"""An id before which a quarter of all ids stands."""
+
+
+def _say_beside(
+    carol: Person, target: Person, number: int, below: CommitId | None = None, above: CommitId | None = None
+) -> None:
+    """Have so many posts in the root branch come to somebody, beside one another, with ids below or above others."""
+    found: list[bytes] = []
+    (head,), operations = carol.heads, carol.replica.membership(carol.repo.repo_id).operations
+    rank = 1 + operations.place(operations[head])[0]
+    for text in count():
+        commit_id, encoded = carol.says(Post(str(text)), head, rank=rank)
+        if (below is None or commit_id < below) and (above is None or commit_id > above):
+            found.append(encoded)
+        if len(found) == number:
+            break
+    target.receive(*found)
+
+
+@pytest.fixture
+def writers(people: list[Person]) -> tuple[Person, Person, Branch]:
+    """Alice, carol who may write, and the branch in which alice writes."""
+    alice, _, _, carol = people
+    alice.grant(carol)
+    carol.follow(alice).hear(alice)
+    return alice, carol, next(one for one in alice.replica.branches.values() if one.name == "main")
+
+
+@pytest.mark.parametrize("meanwhile", ["prepare", "_open_closed"])
+def test_a_write_is_prepared_again_where_more_heads_came_after_its_preparation(
+    writers: tuple[Person, Person, Branch], monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    """The place of what alice wrote before names a head that has no room in a place beside those that came since."""
+    alice, carol, branch = writers
+    _say_beside(carol, alice, 1, below=_FIRST)
+    alice.author.write(branch, Post("before"))
+    _say_beside(carol, alice, 1, above=_FIRST)  # so that there is something to prepare
+    step, floods = getattr(alice.author.preparation, meanwhile), [2 * ACK_COUNT_MAX]
+
+    def step_and_hear(repo: Repo, stored: IngestResult) -> None:
+        step(repo, stored)
+        if floods:
+            _say_beside(carol, alice, floods.pop(), above=_FIRST)
+
+    monkeypatch.setattr(alice.author.preparation, meanwhile, step_and_hear)
+    alice.author.write(branch, Post("meanwhile"))
+    assert len(alice.heads) <= ACK_COUNT_MAX
+    assert not floods
