@@ -521,14 +521,19 @@ class Operations:
     def find_preceding(self, some: Collection[Operation], later: Collection[Operation]) -> list[Operation]:
         """Return those of some operations, without the root, that one of the later ones follows.
 
-        Costs O(pairs) of few, else O(what the later ones follow).
+        Costs O(what the later ones follow directly). Beyond that it costs O(pairs) of few, else O(what the later ones
+        follow and is of no lower rank than the lowest of these).
         """
         assert self._graph is not None
-        if len(some) * len(later) <= _PAIRS_COMPARED_MAX:
-            return [one for one in some if any(self.precedes(one, other) for other in later)]
         followed = {ack for one in later for ack in self.previous(one.commit_id)}
-        past = self._graph.past_above(followed, self._graph.root)
-        return [one for one in some if one.commit_id in past]
+        rest = [one for one in some if one.commit_id not in followed]
+        if len(rest) * len(later) <= _PAIRS_COMPARED_MAX:
+            beside = {one.commit_id for one in rest if not any(self.precedes(one, other) for other in later)}
+        else:
+            lowest = min(rest, key=self.place)
+            past = self._graph.past_above(followed, self._graph.previous(lowest.commit_id)[0])
+            beside = {one.commit_id for one in rest} - past
+        return [one for one in some if one.commit_id not in beside]
 
     def __len__(self) -> int:
         return len(self._every)

@@ -28,6 +28,7 @@ from tests.support.ids import as_commit_id
 from tests.unit.node.membership.epoch_people import Person, open_people
 from verifier.membership import Membership
 from verifier.operations import Operation
+from verifier.tangle import Tangle
 
 pytestmark = pytest.mark.slow  # hundreds of commits each
 
@@ -321,3 +322,23 @@ def test_a_write_is_prepared_again_where_more_heads_came_after_its_preparation(
     alice.author.write(branch, Post("meanwhile"))
     assert len(alice.heads) <= ACK_COUNT_MAX
     assert not floods
+
+
+def test_after_a_merge_a_place_is_compared_with_the_one_before_in_one_step(
+    writers: tuple[Person, Person, Branch], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of the heads that the place before names was looked for below each head of the new one."""
+    alice, carol, branch = writers
+    _say_beside(carol, alice, ACK_COUNT_MAX - 8, above=_FIRST)
+    alice.author.write(branch, Post("before"))
+    _say_beside(carol, alice, ACK_COUNT_MAX - 8, below=_FIRST)
+    compared, precedes = list[CommitId](), Tangle.precedes
+
+    def count_compared(tangle: Tangle, earlier: CommitId, later: CommitId) -> bool:
+        compared.append(earlier)
+        return precedes(tangle, earlier, later)
+
+    monkeypatch.setattr(Tangle, "precedes", count_compared)
+    alice.author.write(branch, Post("after"))
+    assert len(alice.heads) < ACK_COUNT_MAX
+    assert len(compared) < 64
