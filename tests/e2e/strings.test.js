@@ -4,7 +4,9 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { text as german } from "./strings/de.js";
+import { ofRelay as germanOfRelay } from "./strings/de_relay.js";
 import { text } from "./strings/en.js";
+import { ofRelay } from "./strings/en_relay.js";
 
 const STANDING = readFileSync(new URL("./strings/en_standing.js", import.meta.url), "utf8");
 
@@ -19,10 +21,10 @@ test("a transfer is told with what there is, its rate and the time left, as far 
 });
 
 test("a full account has another cause for a link than for what is stored", () => {
-  assert.match(text.refusedBecause("link", "account_full"), /as many nodes as/);
-  for (const what of ["topic", "commits", "file"]) assert.match(text.refusedBecause(what, "account_full"), /quota/);
-  assert.match(text.refusedBecause("link", "used_link"), /Another node/);
-  assert.equal(text.refusedBecause("file", "new_reason"), "new_reason");
+  assert.match(ofRelay.refusedBecause("link", "account_full"), /as many computers as/);
+  for (const what of ["topic", "commits", "file"]) assert.match(ofRelay.refusedBecause(what, "account_full"), /quota/);
+  assert.match(ofRelay.refusedBecause("link", "used_link"), /Another computer/);
+  assert.equal(ofRelay.refusedBecause("file", "new_reason"), "new_reason");
 });
 
 test("each part of a standing has its words, and one of a newer node none", () => {
@@ -49,6 +51,7 @@ test("every language has the same texts, of the same form and with the same valu
     return typeof one;
   };
   assert.deepEqual(formOf(german), formOf(text));
+  assert.deepEqual(formOf(germanOfRelay), formOf(ofRelay));
 });
 
 test("no file of a language takes the place of what another one of it says", async () => {

@@ -33,6 +33,11 @@ def test_an_operator_invites_sees_use_changes_a_quota_and_revokes(tmp_path: Path
             "ann is no relay"
         )
 
+        # An address of before asks nothing that is refused: the browser's console would tell of it.
+        open_panel(page, "relay")
+        page.until(says("This computer keeps nothing for others"))
+        assert page.complaints() == []
+
         enter(page, relay)
         open_panel(page, "settings")
         page.click(".set-nav a[href$='/relay']")
@@ -56,7 +61,7 @@ def test_an_operator_invites_sees_use_changes_a_quota_and_revokes(tmp_path: Path
         until(lambda: relay.client.show_relay()["refusals"] != [], "the large one has none")
         open_panel(page, "health")
         open_panel(page, "relay")
-        page.until(says("1 node, 1 connected", "document.querySelector('[data-account=ann]')"))
+        page.until(says("1 computer, 1 connected", "document.querySelector('[data-account=ann]')"))
         page.until(says("The file alone has more bytes", "document.getElementById('refusals')"))
         page.until(says("Accounts", "document.querySelector('#visitors tbody')"))
         picture(page, "relay")

@@ -2,33 +2,6 @@
 
 export const many = (count, one, several) => `${count.toLocaleString("de")} ${count === 1 ? one : several}`;
 
-const fullFirst = { quota: "Ihr Platz (relay.size_max)", disk: "Die Platte" };
-const refusedWhat = { topic: "Topic", commits: "Ladung Commits", file: "Datei", circuit: "Durchleitung", link: "Link für ein Konto" };
-const severalOf = { topic: "Topics", commits: "Ladungen Commits", file: "Dateien", circuit: "Durchleitungen", link: "Links für Konten" };
-const refusedTo = { account: "von Konten", partner: "von befreundeten Relays", known: "von bekannten Peers", stranger: "von Fremden" };
-const refusedBecause = {
-  account_full: "Das Konto hat seinen Platz verbraucht. Gib ihm mehr, oder lass seine Leute löschen.",
-  peer_full: "Der Peer hat gebracht, so viel einer darf: relay.peer_size_max, peer_topics_max oder peer_circuits_max.",
-  subnet_full: "Fremde eines Subnetzes haben gebracht, so viel sie dürfen: relay.subnet_size_max oder subnet_topics_max.",
-  topic_full: "Das Topic hat, so viel eines darf: relay.topic_size_max.",
-  relay_full: "Nichts mehr lässt sich entfernen, um Platz zu schaffen: relay.size_max oder circuits_max.",
-  topic_forgotten: "Das Topic wurde entfernt, um Platz zu schaffen. Seine Mitglieder bringen es wieder.",
-  not_known: "Nur Konten und bekannte Peers dürfen: relay.accept.",
-  day_used: "Der Peer hat seine Bytes für heute verbraucht: relay.circuit_day_max.",
-  not_taken: "Der andere Knoten hatte so viele Durchleitungen, wie er annimmt.",
-  unknown_link: "Diesen Link gibt es nicht: Er wurde mit seinem Konto beendet, oder er ist von einem anderen Relay.",
-  used_link: "Ein anderer Knoten hat den Link benutzt. Jeder Knoten braucht einen eigenen.",
-  expired_link: "Der Link ist abgelaufen. Lade noch einmal ein.",
-  bad_topic_signature: "Er ist von niemandem, der in das Topic schreibt.",
-  file_too_large: "Die Datei allein hat mehr Bytes, als einer bringen darf: der Platz des Kontos, oder relay.topic_size_max, peer_size_max, subnet_size_max.",
-  bad_file: "Die Datei war größer als angekündigt, oder keine Datei.",
-  incomplete: "Der Peer ging, bevor die Datei ganz da war. Beim nächsten Mal geht es weiter.",
-  bare: "Der Inhalt wurde getilgt, und Neue könnten ihn von hier nicht lesen.",
-};
-const linkRefusedBecause = {
-  account_full: "Das Konto hat so viele Knoten, wie eines haben darf. Lade den Knoten in ein Konto mit anderem Namen ein.",
-};
-
 export const ofNode = {
   // Settings
   settingsAbout: "Änderungen stehen sofort in der Konfigurationsdatei. Ravel liest sie beim Start.",
@@ -248,51 +221,7 @@ export const ofNode = {
   makeReportAgain: "Noch einmal machen",
   closeReport: "Schließen",
 
-  // Relay
-  relayAbout: "Dieser Knoten hebt Topics anderer auf, die er nicht lesen kann, und leitet ihre Verbindungen weiter.",
-  relayTitle: "Für andere aufgehoben",
-  relayRoom: (size, most, topics) => `${size} von ${most} · ${many(topics, "Topic", "Topics")}`,
-  forecast: (growth, free, days, first) =>
-    `${growth} kamen in der letzten Woche am Tag. ${free} sind auf der Platte frei. ` +
-    (days === null ? "Das reicht für Jahre." : days === 0 ? `${fullFirst[first]} ist heute voll.` : `${fullFirst[first]} ist in ${many(days, "Tag", "Tagen")} voll.`),
-  accepts: { true: "Auch Peers ohne Konto dürfen Topics bringen.", false: "Nur Konten und bekannte Peers dürfen Topics bringen." },
-  promisedTooMuch: (promised, most) => `Alle Konten haben zusammen ${promised} zugesagt bekommen, und das Relay hebt höchstens ${most} auf.`,
-  blocksDamaged: (count) => `${many(count, "Block", "Blöcke")} aufgehobener Dateien beschädigt. Sieh nach der Platte, dann führe ravel fsck aus.`,
-  circuitsNow: (open, most, passed, rate) => `${open} von ${many(most, "Durchleitung", "Durchleitungen")} offen · ${passed} seit dem Start · ${rate}/s jetzt`,
-  noCircuits: "Durchleitungen sind aus (relay.circuits).",
-  accounts: "Konten",
-  noAccounts: "Noch keine Konten. Lade unten die erste Person ein.",
-  moreAccounts: (count) => `${many(count, "weiteres Konto", "weitere Konten")}: ravel relay accounts nennt sie.`,
-  nodesOf: (nodes, connected, links) =>
-    [`${many(nodes, "Knoten", "Knoten")}, ${connected} verbunden`, ...(links ? [many(links, "unbenutzter Link", "unbenutzte Links")] : [])].join(" · "),
-  quotaUsed: (used, quota) => `${used} von ${quota}`,
-  circuitsToday: (open, passed) => `${many(open, "Durchleitung", "Durchleitungen")} offen · ${passed} heute`,
-  inviteAccount: "Eine Person einladen",
-  inviteAccountAbout: "Ein Link gibt einem Knoten das Konto, einmal. Für den nächsten Knoten einer Person oder anderen Platz nimm denselben Namen noch einmal.",
-  accountName: "Name des Kontos",
-  quota: "Platz",
-  unit: "Einheit",
-  linkDays: "Tage, bis der Link abläuft",
-  accountLink: (name, until) => `Schick das an ${name}. Es gilt für einen Knoten, bis ${until}. Dort: Verbindungen auf der Seite, oder ravel relay join -`,
-  quotaChanged: (name) => `Der Platz von ${name} ist geändert.`,
-  revokeAccount: (name) => `Das Konto ${name} beenden`,
-  revokeAccountQuestion: (name) => `${name} beenden? Seine Knoten sind wieder Fremde. Was sie brachten, bleibt, bis der Platz fehlt.`,
-  accountRevoked: (name) => `Das Konto ${name} ist beendet.`,
-  visitorsTitle: "Wer es benutzt",
-  visitorColumns: ["Peers", "Verbunden", "Aufgehoben", "Durchleitungen · Menge"],
-  visitorKinds: { account: "Konten", partner: "Befreundete Relays", known: "Andere bekannte Peers", stranger: "Fremde" },
-  refusedTitle: "Abgelehnt seit dem Start",
-  refusedNothing: "Nichts wurde abgelehnt.",
-  refusedThing: (what, kind, count) => `${many(count, refusedWhat[what], severalOf[what])} · ${refusedTo[kind]}`,
-  refusedBecause: (what, reason) => (what === "link" && linkRefusedBecause[reason]) || refusedBecause[reason] || reason,
-  refusedLast: (time) => `zuletzt ${time}`,
-  allowedPeers: "Bekannte Peers ohne Konto",
-  allowAbout: "Ein Peer, den du erlaubst, hat keinen eigenen Platz: Die Grenzen für einen Peer gelten.",
-  noTopics: "Noch ist nichts für andere aufgehoben.",
-  pin: "Anheften",
-  unpin: "Lösen",
-  allow: "Erlauben",
-  deny: "Verbieten",
+  relayRoom: (size, most, topics) => `${size} von ${most} · ${many(topics, "versiegelte Kopie", "versiegelte Kopien")}`,
 
   // The node does not answer
   away: "Ravel antwortet nicht",

@@ -2,33 +2,6 @@
 
 export const many = (count, one, several = `${one}s`) => `${count.toLocaleString("en")} ${count === 1 ? one : several}`;
 
-const fullFirst = { quota: "Its quota (relay.size_max)", disk: "The disk" };
-const refusedWhat = { topic: "topic", commits: "batch of commits", file: "file", circuit: "circuit", link: "account link" };
-const severalOf = { commits: "batches of commits" };
-const refusedTo = { account: "of accounts", partner: "of partner relays", known: "of known peers", stranger: "of strangers" };
-const refusedBecause = {
-  account_full: "The account has used its quota. Give it more, or let its people delete.",
-  peer_full: "The peer has brought as much as one may: relay.peer_size_max, peer_topics_max or peer_circuits_max.",
-  subnet_full: "Strangers of one subnet have brought as much as they may: relay.subnet_size_max or subnet_topics_max.",
-  topic_full: "The topic has as much as one may: relay.topic_size_max.",
-  relay_full: "Nothing more can be removed to make room: relay.size_max or circuits_max.",
-  topic_forgotten: "The topic was removed to make room. Its members bring it again.",
-  not_known: "Only accounts and known peers may: relay.accept.",
-  day_used: "The peer has used its bytes of the day: relay.circuit_day_max.",
-  not_taken: "The other node had as many circuits as it takes.",
-  unknown_link: "There is no such link: it was revoked with its account, or is of another relay.",
-  used_link: "Another node has used the link. Each node needs one of its own.",
-  expired_link: "The link has expired. Invite again.",
-  bad_topic_signature: "It is not of a writer of the topic.",
-  file_too_large: "The file alone has more bytes than one may bring: the account's quota, or relay.topic_size_max, peer_size_max, subnet_size_max.",
-  bad_file: "The file was larger than its deposit said, or no file.",
-  incomplete: "The peer left before the file was whole. It goes on at its next deposit.",
-  bare: "The body was erased, and newcomers could not read it from here.",
-};
-const linkRefusedBecause = {
-  account_full: "The account has as many nodes as one may have. Invite the node to an account of another name.",
-};
-
 export const ofNode = {
   // Settings
   settingsAbout: "Changes are written to the configuration file at once. Ravel reads it when it starts.",
@@ -248,51 +221,7 @@ export const ofNode = {
   makeReportAgain: "Make it again",
   closeReport: "Close",
 
-  // Relay
-  relayAbout: "This node stores topics of others, which it cannot read, and passes their connections on.",
-  relayTitle: "Kept for others",
-  relayRoom: (size, most, topics) => `${size} of ${most} · ${many(topics, "topic")}`,
-  forecast: (growth, free, days, first) =>
-    `${growth} a day came in the last week. ${free} are free on the disk. ` +
-    (days === null ? "There is room for years." : days === 0 ? `${fullFirst[first]} is full today.` : `${fullFirst[first]} is full in ${many(days, "day")}.`),
-  accepts: { true: "Peers without an account may add topics, too.", false: "Only accounts and known peers may add topics." },
-  promisedTooMuch: (promised, most) => `The quotas of all accounts are ${promised} together, and the relay stores ${most} at most.`,
-  blocksDamaged: (count) => `${many(count, "block")} of stored files were damaged. Look at the disk, then run ravel fsck.`,
-  circuitsNow: (open, most, passed, rate) => `${open} of ${many(most, "circuit")} open · ${passed} passed since the start · ${rate}/s now`,
-  noCircuits: "Circuits are off (relay.circuits).",
-  accounts: "Accounts",
-  noAccounts: "There are no accounts yet. Invite the first person below.",
-  moreAccounts: (count) => `${many(count, "more account")}: ravel relay accounts lists them.`,
-  nodesOf: (nodes, connected, links) =>
-    [`${many(nodes, "node")}, ${connected} connected`, ...(links ? [`${many(links, "unused link")}`] : [])].join(" · "),
-  quotaUsed: (used, quota) => `${used} of ${quota}`,
-  circuitsToday: (open, passed) => `${many(open, "circuit")} open · ${passed} passed today`,
-  inviteAccount: "Invite a person",
-  inviteAccountAbout: "A link gives one node the account, once. For a person's next node, or another quota, use the same name again.",
-  accountName: "Name of the account",
-  quota: "Quota",
-  unit: "Unit",
-  linkDays: "Days until the link expires",
-  accountLink: (name, until) => `Send this to ${name}. It works for one node, until ${until}. There: Connections on the page, or ravel relay join -`,
-  quotaChanged: (name) => `The quota of ${name} is changed.`,
-  revokeAccount: (name) => `Revoke the account ${name}`,
-  revokeAccountQuestion: (name) => `Revoke ${name}? Its nodes are strangers again. What they brought stays until there is no room.`,
-  accountRevoked: (name) => `The account ${name} is revoked.`,
-  visitorsTitle: "Who uses it",
-  visitorColumns: ["Peers", "Connected", "Stored", "Circuits · passed"],
-  visitorKinds: { account: "Accounts", partner: "Partner relays", known: "Other known peers", stranger: "Strangers" },
-  refusedTitle: "Refused since the start",
-  refusedNothing: "Nothing was refused.",
-  refusedThing: (what, kind, count) => `${many(count, refusedWhat[what], severalOf[what])} · ${refusedTo[kind]}`,
-  refusedBecause: (what, reason) => (what === "link" && linkRefusedBecause[reason]) || refusedBecause[reason] || reason,
-  refusedLast: (time) => `last ${time}`,
-  allowedPeers: "Known peers without an account",
-  allowAbout: "A peer that you allow has no quota of its own: the bounds for one peer hold.",
-  noTopics: "Nothing is kept for others yet.",
-  pin: "Pin",
-  unpin: "Unpin",
-  allow: "Allow",
-  deny: "Deny",
+  relayRoom: (size, most, topics) => `${size} of ${most} · ${many(topics, "sealed copy", "sealed copies")}`,
 
   // The node does not answer
   away: "Ravel does not answer",

@@ -1,19 +1,28 @@
 // This node as a relay: how full it is, accounts with quotas, who uses it, what it refuses, and the topics that it keeps.
 
-import { Action, Empty, Form, LinkBox, Loaded, describeLink, useLoaded } from "../parts/form.js";
+import { Action, Empty, Form, LinkBox, Loaded, Skeleton, describeLink, useLoaded } from "../parts/form.js";
 import { bytes, fold, short, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { useRepeated } from "../parts/polled.js";
+import { beside, hasPanel, status } from "../state/node.js";
 import { api, tell } from "../state/session.js";
-import { text } from "../strings/text.js";
+import { ofRelay } from "../strings/relay.js";
+import { text as ofPage } from "../strings/text.js";
 import { useState } from "../vendor/preact-hooks.js";
 
+const text = { ...ofPage, ...ofRelay };
 const POLL_MS = 10_000;
 const SHOWN_MAX = 100; // accounts, topics
 const UNITS = { MiB: 1024 ** 2, GiB: 1024 ** 3, TiB: 1024 ** 4 };
 const DAY_SECONDS = 86_400;
 
+/** A computer that is no relay refuses each question about one. */
 export function Relay() {
+  if (!status.value) return html`<${Skeleton} lines=${6} />`;
+  return hasPanel("relay") ? html`<${Running} />` : html`<${Empty}><p>${text.noRelay}</p><p><a class="button" href=${beside("settings")}>${text.panels.settings}</a></p><//>`;
+}
+
+function Running() {
   const loaded = useRepeated(() => api.showRelay(), POLL_MS);
   return html`<p>${text.relayAbout}</p>
     <${Loaded} of=${loaded} lines=${6}>${(relay) => html`<${Room} relay=${relay} />`}<//>

@@ -22,7 +22,7 @@ LOADED_WHEN_A_TEXT_IS_OPENED = {
 LOADED_LATER = {
     *("/service-worker.js", "/web/vendor/qr.js", "/web/vendor/qr-decode.js"),
     *("/web/strings/said.js", "/web/strings/de_said.js"),
-    "/web/views/relay.js",
+    *("/web/views/relay.js", "/web/strings/relay.js", "/web/strings/en_relay.js", "/web/strings/de_relay.js"),
 }
 """Scripts that a first visit does not need: those of the node's sentences come behind the page, a relay's where one is."""
 TRANSLATION = re.compile(r"/web/strings/([a-z]{2})(_\w+)?\.js")
