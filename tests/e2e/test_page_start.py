@@ -1,5 +1,6 @@
 """The first start on the page, and what waits for a person in all repos: in a real Chromium."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,37 @@ def test_the_first_start_asks_the_name_and_offers_the_words_once(tmp_path: Path,
         page.type("garden")
         page.press("Enter", 13, "\r")
         page.until(f"{ROWS}.length === 1")
+        assert page.complaints() == []
+
+
+@CHROMIUM_ALONE
+def test_what_is_typed_is_answered_by_what_one_does_there(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("garden")
+        enter(page, alice)
+        page.until(f"{ROWS}.length === 1")
+        words = "one.innerText.split('\\n').map((word) => word.trim()).filter(Boolean).join(', ')"
+        found = f"[...document.querySelectorAll('#found li')].map((one) => {words})"
+        for asked, expected in {
+            "exclude": ["Exclude somebody, People"],
+            "rename": ["Rename this branch, Branches and marks", "Change your name or color, Names"],
+            "uninstall": ["Remove Ravel: ravel uninstall in a terminal, Settings"],
+        }.items():
+            page.click("#commands")
+            page.until("document.activeElement.id === 'command'")
+            assert not page.evaluate(says("Exclude somebody", "document.getElementById('found')")), (
+                "before a word is typed, places alone"
+            )
+            page.type(asked)
+            page.until(
+                f"JSON.stringify({found}) === {json.dumps(json.dumps(expected, separators=(',', ':')))}"
+            )
+            page.press("Enter", 13, "\r")
+            page.until("!document.getElementById('palette')")
+        page.until(says("To remove Ravel"))
+        assert (
+            page.evaluate("document.querySelector('.panel .command code').textContent") == "ravel uninstall"
+        )
         assert page.complaints() == []
 
 

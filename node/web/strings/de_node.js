@@ -21,6 +21,7 @@ export const ofNode = {
   afterRestart: "Gilt nach dem nächsten Start.",
   configFile: (path) => `In ${path}`,
   noSetting: "Keine Einstellung passt.",
+  removeRavel: "Um Ravel zu entfernen, in einem Terminal auf seinem Computer:",
   sections: {
     node: "Arbeit",
     network: "Netz",

@@ -21,6 +21,7 @@ export const ofNode = {
   afterRestart: "Used after the next start.",
   configFile: (path) => `In ${path}`,
   noSetting: "No setting fits.",
+  removeRavel: "To remove Ravel, in a terminal on its computer:",
   sections: {
     node: "Work",
     network: "Network",

@@ -19,6 +19,33 @@ const SHOWN_MAX = 50;
 const HITS = 8; // posts and files behind the commands
 const LETTERS_MIN = 3; // from which on posts are looked for
 const PAUSE_MS = 300; // after the last letter
+/** What one does -> the panel where, the right in the repo that it needs, and an argument. */
+const DEEDS = {
+  exclude: ["members", "admin"],
+  role: ["members", "admin"],
+  rename: ["branches", "manage"],
+  branch: ["branches", "manage"],
+  merge: ["branches", "write"],
+  archive: ["branches", "manage"],
+  compact: ["branches", "manage"],
+  import: ["branches", "write"],
+  read: ["about", "admin"],
+  copy: ["about", "read"],
+  leave: ["about", "read"],
+  forget: ["about"],
+  attach: ["files", "write"],
+  name: ["people"],
+  device: ["devices"],
+  lost: ["devices"],
+  phone: ["browsers"],
+  stay: ["browsers"],
+  save: ["backup"],
+  words: ["backup"],
+  restore: ["backup", "", "restore"],
+  notify: ["settings"],
+  dark: ["settings"],
+  uninstall: ["settings"],
+};
 const isOpen = signal(false);
 
 export function openPalette() {
@@ -37,7 +64,7 @@ function Open() {
   const all = useMemo(commands, [repos.value, members.value, chosenBranch.value, session.value]);
   const hits = useHits(asked.trim());
   const words = fold(asked).split(/\s+/);
-  const found = all.filter(({ name, also = "" }) => words.every((word) => fold(`${name} ${also}`).includes(word))).slice(0, SHOWN_MAX);
+  const found = all.filter(({ name, also = "", isDeed }) => (asked || !isDeed) && words.every((word) => fold(`${name} ${also}`).includes(word))).slice(0, SHOWN_MAX);
   found.push(...hits);
   if (asked.trim() && (hits.length || !found.length)) found.push({ name: text.goSearch(asked.trim()), icon: "search", run: () => go(chosenBranch.value, "search", asked.trim()) });
   const chosen = Math.min(at, found.length - 1);
@@ -104,9 +131,15 @@ function commands() {
   const here = chosenBranch.value || chosenRepo.value;
   const { repo } = current.value;
   if (may(repo, "admin")) list.push({ name: text.inviteTo(repo.name), icon: "invite", run: to(addressOf(here, "members", INVITE)) });
-  for (const [name, { needs, action = "read", icon }] of Object.entries(PANELS)) {
-    if (["commit", "person"].includes(needs) || (needs && !here) || !actions.value.includes(action) || !hasPanel(name)) continue;
-    list.push({ name: text.panels[name], also: text.alsoCalledOf[name], icon, run: to(addressOf(here, name)) });
+  const isOffered = (name, { needs, action = "read" } = PANELS[name]) =>
+    !["commit", "person"].includes(needs) && !(needs && !here) && actions.value.includes(action) && hasPanel(name);
+  for (const name of Object.keys(PANELS).filter((one) => isOffered(one))) {
+    list.push({ name: text.panels[name], also: text.alsoCalledOf[name], icon: PANELS[name].icon, run: to(addressOf(here, name)) });
+  }
+  for (const [deed, [panel, right, argument]] of Object.entries(DEEDS)) {
+    if (!isOffered(panel) || (right && !may(repo, right))) continue;
+    const [name, also] = text.deeds[deed];
+    list.push({ name, also, where: text.panels[panel], icon: PANELS[panel].icon, isDeed: true, run: to(addressOf(here, panel, argument)) });
   }
   for (const [one] of persons.value) {
     if (one.name) list.push({ name: one.name, where: current.value.repo?.name, icon: "person", run: to(addressOf(here, "person", one.user)) });

@@ -7,6 +7,7 @@ import { beside } from "../state/node.js";
 import { api, attempt, isPerson, tell } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { useState } from "../vendor/preact-hooks.js";
+import { Command } from "./backup.js";
 import { ThisBrowser } from "./notices.js";
 
 export function Settings() {
@@ -22,7 +23,8 @@ export function Settings() {
         ? html`${text.waitForRestart} <${Action} id="restart-now" act=${() => api.restartNode()}>${text.restartNow}<//>` : html`${text.needsRestart} <code>${found.restart_command}</code>`}</p>`}
       <${Sections} settings=${found.settings.filter((one) => fold(`${one.setting} ${one.about}`).includes(asked))} again=${loaded.again} isOpen=${Boolean(asked)} />
       <p class="facts">${text.configFile(found.config)}</p>`}<//>
-    <p><a href=${beside("backup", "restore")}>${text.start.before}</a></p>`;
+    <p><a href=${beside("backup", "restore")}>${text.start.before}</a></p>
+    <p class="facts">${text.removeRavel} <${Command} command="ravel uninstall" /></p>`;
 }
 
 /** The settings that most people ask for, in their words. All of them stand below. */
