@@ -23,6 +23,10 @@ def test_the_first_start_asks_the_name_and_offers_the_words_once(tmp_path: Path,
         page.until(f"{_STEP} === 'name'")
         page.until("document.activeElement?.name === 'name'")
         page.type("Ann Okafor")
+        own = page.evaluate("[...document.querySelector('#start .av').classList].at(-1)")
+        assert page.evaluate("document.querySelector('#start-name :checked').className") == own, (
+            "it is marked"
+        )
         page.click("#start-name .p4")
         picture(page, "start-name")
         page.click("#start-name > button")

@@ -21,10 +21,14 @@ export function Tile({ id, name }) {
 }
 
 function colorOf(id, stated = null) {
-  if (stated !== null) return `p${Math.floor((stated * COLORS) / COLORS_STATED) % COLORS}`;
+  return `p${stated === null ? hueOf(id) : Math.floor((stated * COLORS) / COLORS_STATED) % COLORS}`;
+}
+
+/** The color that follows from an id, where its person has stated none. */
+export function hueOf(id) {
   let sum = 0;
   for (let at = 0; at < Math.min(id.length, 16); at += 1) sum = (sum * 31 + id.charCodeAt(at)) % 65_521;
-  return `p${sum % COLORS}`;
+  return sum % COLORS;
 }
 
 /** First letters of the first and the last word. A name without letters has a dot. */

@@ -1,6 +1,6 @@
 // The first start: what others call one, what locks the key, the 24 words once, and where one begins.
 
-import { Face, Icon } from "../parts/face.js";
+import { Face, Icon, hueOf } from "../parts/face.js";
 import { Form, Loaded, useLoaded } from "../parts/form.js";
 import { html } from "../parts/html.js";
 import { beside, me, refresh } from "../state/node.js";
@@ -58,7 +58,7 @@ function Name({ own, next }) {
       <div class="hello"><${Face} id=${own.user} name=${name} color=${colorOf(hue)} size="l" />
         <label>${text.myName} <input ref=${field} name="name" type="text" required maxlength="64" pattern=".*\\S.*" autocomplete="nickname" onInput=${(event) => setName(event.target.value)} /></label></div>
       <fieldset class="unfielded"><legend class="label">${text.color}</legend><div class="hues">${Array.from({ length: COLORS }, (_, one) => html`
-        <input type="radio" name="hue" class=${`p${one}`} aria-label=${text.colorNumber(one + 1)} value=${one} onChange=${() => setHue(one)} />`)}</div></fieldset>
+        <input type="radio" name="hue" class=${`p${one}`} aria-label=${text.colorNumber(one + 1)} value=${one} checked=${one === (hue ?? hueOf(own.user))} onChange=${() => setHue(one)} />`)}</div></fieldset>
     <//>
     <p><a href=${beside("backup", "restore")}>${text.start.before}</a></p>`;
 }
