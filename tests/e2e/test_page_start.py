@@ -48,6 +48,10 @@ def test_the_first_start_asks_the_name_and_offers_the_words_once(tmp_path: Path,
         page.type("garden")
         page.press("Enter", 13, "\r")
         page.until(f"{ROWS}.length === 1")
+        empty = "document.querySelector('#timeline + .empty')"
+        page.until(says("Nothing is written here yet", empty))
+        above = f"document.querySelector('#timeline').getBoundingClientRect().bottom <= {empty}.getBoundingClientRect().top"
+        assert page.evaluate(above), "who began the branch stands above that nothing was written since"
         assert page.complaints() == []
 
 

@@ -99,7 +99,6 @@ export function Posts({ timeline, branch }) {
     <${Sentinel} reach=${older} filled=${filled}>
       ${timeline.hasOlder.value && html`<button id="older" type="button" class="quiet" onClick=${older}>${text.older}</button>`}
     <//>
-    ${rows.length < 2 && !arriving && html`<${Empty}><${Icon} name="thread" size="l" /><p>${text.emptyTimeline}</p><//>`}
     <ol id="timeline" class="posts" ref=${list} tabindex="-1" onKeyDown=${(event) => walk(event, id)}>
       ${groups.map((group, index) => {
         const { key, main } = group;
@@ -121,6 +120,7 @@ export function Posts({ timeline, branch }) {
           isNext=${isNext} thread=${thread} threadKey=${thread?.key} isMore=${Boolean(thread && timeline.hasNewer.value)} kept=${kept?.key === key ? kept.said : ""} />`;
       })}
     </ol>
+    ${rows.length < 2 && !arriving && html`<${Empty}><${Icon} name="thread" size="l" /><p>${text.emptyTimeline}</p><//>`}
     ${arriving && html`<${Arriving} ...${arriving} names=${names} />`}
     <${Sentinel} reach=${newer} filled=${filled}>
       ${timeline.hasNewer.value && html`<button type="button" class="quiet" onClick=${newer}>${text.newer}</button>`}
