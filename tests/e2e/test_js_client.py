@@ -54,7 +54,7 @@ def test_cut_and_refused_requests() -> None:
 @pytest.mark.parametrize("name", ["session", "devices", "groups", "people", "said", "strings"])
 def test_modules_of_the_page(tmp_path: Path, name: str) -> None:
     assert NODE is not None
-    for folder in ("client", "parts", "state", "strings", "vendor"):
+    for folder in ("client", "parts", "state", "strings", "vendor", "views"):
         shutil.copytree(PAGE / folder, tmp_path / folder)
     (tmp_path / "package.json").write_text('{"type": "module"}')
     test = f"{name}.test.js"
