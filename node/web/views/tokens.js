@@ -40,7 +40,7 @@ function List() {
     }}>
       <label>${text.tokenName} <input data-first name="name" required maxlength="64" pattern="[A-Za-z0-9][A-Za-z0-9._\\-]*" title=${text.tokenNameHint} autocomplete="off" /></label>
       <fieldset><legend>${text.tokenMay}</legend>${ACTIONS.map((action) => html`<label class="check">
-        <input type="checkbox" name="actions" value=${action} defaultChecked=${action === "read"} /> ${text.tokenActions[action]}</label>`)}</fieldset>
+        <input type="checkbox" name="actions" value=${action} defaultChecked=${action === "read"} /> ${text.tokenActions[action]}${text.tokenActionsAlone[action] ? ` (${text.tokenActionsAlone[action]})` : ""}</label>`)}</fieldset>
       ${repos.value?.length > 0 && html`<fieldset><legend>${text.tokenRepos}</legend>${repos.value.map((repo) => html`<label class="check">
         <input type="checkbox" name="repo" value=${repo.repo} /> <bdi>${repo.name}</bdi></label>`)}</fieldset>`}
       <label>${text.tokenDays} <input type="number" name="days" min="1" max="3650" required defaultValue="90" /></label><//>`;
@@ -56,7 +56,7 @@ function Token({ one, again }) {
   const places = [...one.repos, ...one.branches].map((place) => place.name ?? text.gone);
   return html`<li class="token">
     <strong><bdi>${one.name}</bdi></strong> <span class="facts">${text.tokenKinds[one.kind] ?? one.kind}${isOwn ? `, ${text.thisPage}` : ""}</span>
-    <p class="facts">${one.actions.join(", ")}${places.length ? ` · ${places.join(", ")}` : ""}${one.origins.length ? ` · ${text.tokenOrigins(one.origins.join(", "))}` : ""}</p>
+    <p class="facts">${one.actions.length === ACTIONS.length ? text.tokenMayAll : one.actions.map((action) => text.tokenActions[action] ?? action).join("; ")}${places.length ? ` · ${places.join(", ")}` : ""}${one.origins.length ? ` · ${text.tokenOrigins(one.origins.join(", "))}` : ""}</p>
     <p class=${one.expired || one.revoked ? "alarm note" : "facts"}>${one.revoked ? text.tokenRevoked : one.expired ? text.tokenExpired(when(one.expires_at)) : text.tokenTimes(when(one.expires_at), one.last_used_at ? when(one.last_used_at) : "")}</p>
     <${Made} things=${one.made} />
     <${Revoke} one=${one} question=${text.revokeQuestion(one.name)} revoke=${async (made) => {
