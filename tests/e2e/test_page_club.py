@@ -154,7 +154,7 @@ def test_what_is_known_of_a_person_stands_beside_the_members(tmp_path: Path, pag
         page.until("document.activeElement.matches('#petname input')")
         page.until(says("Calls itself Benjamin Theodor", "document.getElementById('person')"))
         page.until("document.getElementById('details-title').textContent === 'Ben'")
-        tab_to(page, "#person .set-permission > button")
+        tab_to(page, "#person .danger")
         page.press("Escape", 27)
         page.until(f"""document.activeElement.matches("{row}")""")
         assert page.evaluate("document.getElementById('person')") is None

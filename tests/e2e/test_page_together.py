@@ -237,6 +237,51 @@ def test_a_peer_that_was_removed_or_banned_comes_back_as_it_was(
     assert [one for one in page.complaints() if "status of 404" not in one] == []
 
 
+def _choose_role(page: Browser, name: str, role: str) -> None:
+    """Choose what a person may do in the list of members."""
+    field = f"""document.querySelector('#members [aria-label="Role of {name}"]')"""
+    page.until(field)
+    page.evaluate(
+        f"{field}.value = '{role}'; {field}.dispatchEvent(new Event('change', {{ bubbles: true }}))"
+    )
+
+
+def test_roles_are_fields_where_one_may_change_them(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice", "bob", "cid") as (alice, bob, cid):
+        for one, name in ((alice, "Ann"), (bob, "Bob"), (cid, "Cid")):
+            one.client.state_me(name)
+        repo, branch = join(alice, bob)
+        alice.client.grant_permission(repo, bob.client.show_status()["user"], "admin")
+        link = alice.client.create_invitation(repo, permission="write", expires_seconds=3600)["invitation"]
+        cid.client.join_repo(link)
+        until(lambda: len(bob.client.list_members(repo)["members"]) == 3, "bob knows all three")
+        until_equal(alice, bob, branch)
+        enter(page, bob)
+        page.evaluate(f"location.hash = '#/{branch}/members'")
+        fields = (
+            "[...document.querySelectorAll('#members select')].map((one) => one.getAttribute('aria-label'))"
+        )
+        page.until(says("Cid", "document.getElementById('members')"))
+        page.until(says("Ann", "document.getElementById('members')"))
+        assert page.evaluate(fields) == ["Role of Cid"], "an admin changes neither owners nor themselves"
+        options = "[...document.querySelectorAll('#members option')].map((one) => one.value)"
+        assert page.evaluate(options) == ["read", "write", "manage", "admin"], (
+            "nobody gives more than they have"
+        )
+        picture(page, "roles")
+        open_person(page, "Ann")
+        assert not page.evaluate("document.querySelector('#person .danger')")
+        _choose_role(page, "Cid", "read")
+        page.until("document.querySelector('dialog[open]')")
+        page.press("Escape", 27)
+        page.until("document.querySelector('#members select').value === 'write'")
+        _choose_role(page, "Cid", "read")
+        page.click("dialog[open] .danger")
+        page.until(says("The role of Cid is Reader now", "document.querySelector('.notices')"))
+        assert "read" in [one["permission"] for one in bob.client.list_members(repo)["members"]]
+        assert page.complaints() == []
+
+
 def test_rights_are_given_back_and_signers_approve_of_an_exclusion(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         bob.client.state_me("Bob", color=5)
@@ -249,9 +294,7 @@ def test_rights_are_given_back_and_signers_approve_of_an_exclusion(tmp_path: Pat
         enter(page, alice)
         open_panel(page, "members")
         page.until(says("Bob", "document.getElementById('members')"))
-        open_person(page, "Bob")
-        page.evaluate("document.querySelector('#person .set-permission [name=permission]').value = 'manage'")
-        page.click("#person .set-permission > button")
+        _choose_role(page, "Bob", "manage")
         page.until(says("The role of Bob is Manager now", "document.querySelector('.notices')"))
         assert permissions() == ["manage", "owner"]
         page.click(".notices p:last-child button")
@@ -266,23 +309,19 @@ def test_rights_are_given_back_and_signers_approve_of_an_exclusion(tmp_path: Pat
         page.click("#quorum > button")
         page.until(says("1 of 1 person"))
         for keeps, what, now, left in (
-            ("read", "Lower Bob to read", "Lower to read now", ["owner", "read"]),
+            ("read", "Lower Bob to Reader", "Lower to Reader now", ["owner", "read"]),
             ("", "Exclude Bob", "Exclude now", ["owner"]),
         ):
             open_panel(page, "members")
-            open_person(page, "Bob")
             if keeps:
-                permission = "document.querySelector('#person .set-permission [name=permission]')"
-                page.evaluate(f"{permission}.value = '{keeps}'")
-                page.click("#person .set-permission > button")
+                _choose_role(page, "Bob", keeps)
+                page.until(says("Lower Bob to Reader in", "document.querySelector('dialog[open]')"))
             else:
+                open_person(page, "Bob")
                 page.click("#person .danger")
-                page.click("dialog[open] .danger")
+            page.click("dialog[open] .danger")
             page.until(
-                says(
-                    f"Propose to {what.lower().replace('bob', 'Bob')}?",
-                    "document.querySelector('dialog[open]')",
-                )
+                says(f"Propose to {what[0].lower()}{what[1:]}?", "document.querySelector('dialog[open]')")
             )
             page.click("dialog[open] .danger")
             page.until(says("It was proposed", "document.querySelector('.notices')"))

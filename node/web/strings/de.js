@@ -176,6 +176,7 @@ export const text = {
   },
   nameOfPerson: "Name",
   role: "Rolle",
+  roleOf: (name) => `Rolle von ${name}`,
   has: "Hat",
   computers: (count) => many(count, "Computer", "Computer"),
   thisComputer: "dieser Computer",

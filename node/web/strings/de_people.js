@@ -22,7 +22,6 @@ export const ofPeople = {
   deviceNumber: (number) => `Id von Gerät ${number}`,
   lastMet: (time) => `zuletzt erreicht: ${time}`,
   notMet: "von diesem Computer nicht erreicht",
-  setPermission: "Setzen",
   mayNow: (name, role) => `${name} ist jetzt: ${role}.`,
   exclude: "Ausschließen",
   excludeQuestion: (name, repo) => ({
@@ -30,7 +29,7 @@ export const ofPeople = {
     lines: [
       "Die Person behält, was sie hat, und bekommt nichts Neues.",
       "Was sie schrieb, ohne dies zu sehen, zählt nicht, bis du es zählen lässt.",
-      "Milder: Lass sie nur lesen, unter Rolle.",
+      "Milder: Lass sie nur lesen, unter Personen.",
     ],
   }),
   excludeNow: (name) => `${name} ausschließen`,

@@ -174,6 +174,7 @@ export const text = {
   },
   nameOfPerson: "Name",
   role: "Role",
+  roleOf: (name) => `Role of ${name}`,
   has: "Has",
   computers: (count) => many(count, "computer"),
   thisComputer: "this computer",

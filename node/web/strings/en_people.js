@@ -22,7 +22,6 @@ export const ofPeople = {
   deviceNumber: (number) => `Id of device ${number}`,
   lastMet: (time) => `last met ${time}`,
   notMet: "not met by this computer",
-  setPermission: "Set",
   mayNow: (name, role) => `The role of ${name} is ${role} now.`,
   exclude: "Exclude",
   excludeQuestion: (name, repo) => ({
@@ -30,7 +29,7 @@ export const ofPeople = {
     lines: [
       "They keep what they have, and get nothing new.",
       "What they wrote without seeing this does not count, until you make it count.",
-      "Milder: make them a Reader, under Role.",
+      "Milder: make them a Reader, under People.",
     ],
   }),
   excludeNow: (name) => `Exclude ${name}`,

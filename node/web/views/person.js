@@ -33,15 +33,13 @@ export function Person({ repo, argument }) {
   useEffect(() => {
     if (petname.current) petname.current.value = first.petname ?? "";
   }, [first?.petname]);
-  const rules = !isMe && may(repo, "admin");
+  const rules = mayRule(repo, devices);
   return html`<div id="person" data-user=${argument}>
     ${first ? html`<${Who} devices=${devices} isMe=${isMe} known=${known.data} />` : html`<${Empty}><p>${text.noMember}</p><//>`}
     ${first && !isMe && isPerson.value && html`<div class="part"><${Form} id="petname" key=${first.user} class="form inline" button=${text.save_} keep send=${({ name }) => rename(first, name)}>
       <label>${text.petname} <span class="facts">${text.petnameAbout}</span> <input ref=${petname} name="name" maxlength="64" autocomplete="off" defaultValue=${first.petname ?? ""} /></label><//></div>`}
     ${first && html`<${Computers} repo=${repo} devices=${devices} rules=${rules} />`}
     ${first && rules && html`<div class="part"><h3>${text.canDo}</h3>
-      <${Form} class="form inline set-permission" key=${first.permission} button=${text.setPermission} keep send=${({ permission }) => change(repo, devices, permission)}>
-        <label>${text.role} <select name="permission">${roles(first.permission)}</select></label><//>
       <${Action} class="line plain danger" question=${text.excludeQuestion(nameOf(first), repo.name)} yes=${text.excludeNow(nameOf(first))} act=${() => exclude(repo, devices)}>
         <${Icon} name="out" size="s" /><span class="grow">${text.excludeNow(nameOf(first))}</span><//></div>`}
     <${Loaded} of=${known} lines=${2}>${({ changes }) => changes.length > 0 && html`<details class="fold" open=${!first}><summary>${text.history}</summary><${Came} changes=${changes} /></details>`}<//>
@@ -91,9 +89,15 @@ function Computers({ repo, devices, rules }) {
   return html`<div class="part"><h3>${text.theirComputers}</h3><ul id="computers" class="rows">${devices.map(row)}</ul></div>`;
 }
 
-/** Options of a field for roles. */
-export function roles(chosen) {
-  return LEVELS.map((one) => html`<option value=${one} selected=${one === chosen}>${text.permissions[one]}</option>`);
+/** Whether this user may change what a person may do: nobody lowers who may do more. Of equals, the rules let the older one. */
+export function mayRule(repo, devices) {
+  const most = LEVELS.indexOf(repo.permission);
+  return may(repo, "admin") && devices.length > 0 && !isMine(devices[0].user) && devices.every(({ permission }) => LEVELS.slice(0, most + 1).includes(permission));
+}
+
+/** Options of a field for the roles that a member of a repo may give. */
+export function roles(repo, chosen) {
+  return LEVELS.slice(0, LEVELS.indexOf(repo.permission) + 1).map((one) => html`<option value=${one} selected=${one === chosen}>${text.permissions[one]}</option>`);
 }
 
 async function rename(member, name) {
@@ -103,20 +107,22 @@ async function rename(member, name) {
   tell(text.saved, () => rename({ ...member, petname: name }, before));
 }
 
-/** Gives all devices of a person one role. */
-async function change(repo, devices, permission) {
+/** Gives all devices of a person one role; a lower one after a question. True: it was done. */
+export async function change(repo, devices, permission, isSure = false) {
   const [{ permission: before }] = devices;
-  if (permission === before) return;
   const isLower = LEVELS.indexOf(permission) < LEVELS.indexOf(before);
   if (isLower) {
-    if (!(await removeOrPropose(repo, devices, permission))) return;
+    const role = text.permissions[permission];
+    if (!isSure && !(await ask(text.lowerQuestion(nameOf(devices[0]), role, repo.name), text.doRemoval(role)))) return false;
+    if (!(await removeOrPropose(repo, devices, permission))) return false;
   } else {
     for (const { user, permission: held } of devices) {
       if (LEVELS.indexOf(held) < LEVELS.indexOf(permission)) await api.grantPermission({ repo: repo.repo, user, permission });
     }
   }
   await refresh();
-  tell(text.mayNow(nameOf(devices[0]), text.permissions[permission]), () => change(repo, devices.map((one) => ({ ...one, permission })), before));
+  tell(text.mayNow(nameOf(devices[0]), text.permissions[permission]), () => change(repo, devices.map((one) => ({ ...one, permission })), before, true));
+  return true;
 }
 
 async function exclude(repo, devices) {
@@ -133,7 +139,7 @@ async function removeOrPropose(repo, devices, keeps) {
     return await api.removeMember({ ...removals[0], person: devices.length > 1 });
   } catch (error) {
     if (error.code !== "needs_quorum") throw error;
-    if (!(await ask(text.proposeQuestion(nameOf(devices[0]), keeps), text.propose))) return null;
+    if (!(await ask(text.proposeQuestion(nameOf(devices[0]), keeps && text.permissions[keeps]), text.propose))) return null;
     for (const removal of removals) await api.proposeRemoval(removal);
     tell(text.proposed);
     return null;

@@ -46,9 +46,10 @@ function namesOf({ signers, signer_names: names }) {
 
 function Proposal({ repo, one, again }) {
   const { keeps } = one; // of a removal: the permission that is left; null: none
+  const role = keeps && text.permissions[keeps];
   const name = one.user_name || short(one.user);
-  const what = one.kind === "removal" ? text.proposedRemoval(name, keeps) : text.proposedCheckpoint;
-  const question = keeps ? text.lowerQuestion(name, keeps, repo.name) : text.excludeQuestion(name, repo.name);
+  const what = one.kind === "removal" ? text.proposedRemoval(name, role) : text.proposedCheckpoint;
+  const question = keeps ? text.lowerQuestion(name, role, repo.name) : text.excludeQuestion(name, repo.name);
   const at = { repo: repo.repo, proposal: one.proposal };
   return html`<li>${what} <span class="facts">${text.proposalStates[one.state]}${one.missing ? ` · ${text.missing(one.missing)}` : ""} · <bdi>${one.author_name || short(one.author)}</bdi></span>
     ${one.state === "open" && html` <${Action} act=${() => api.approveProposal(at).then(again)}>${text.approve}<//>`}
@@ -57,5 +58,5 @@ function Proposal({ repo, one, again }) {
       await api.removeMember({ repo: repo.repo, user: one.user, ...(keeps && { keeps }) });
       await refresh();
       await again();
-    }}>${text.doRemoval(keeps)}<//>`}</li>`;
+    }}>${text.doRemoval(role)}<//>`}</li>`;
 }

@@ -39,7 +39,7 @@ function Request({ one, repo, again }) {
     ${one.looks_alike && html`<p class="alarm">${text.looksAlike} <span class="id">${short(one.user)}</span></p>`}
     <p class="facts">${text.codeAbout}</p><${Code} of=${one.code} />
     <div class="buttons"><${Action} class="main" act=${answer(true)}>${text.letInNow}<//><${Action} act=${answer(false)}>${text.refuse}<//>
-      <label class="facts">${text.theyMay}: <select ref=${role}>${roles(one.permission)}</select></label></div>
+      <label class="facts">${text.theyMay}: <select ref=${role}>${roles(repo, one.permission)}</select></label></div>
   </li>`;
 }
 
