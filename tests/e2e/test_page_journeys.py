@@ -214,6 +214,9 @@ def test_files_are_attached_shown_and_saved(tmp_path: Path, page: Browser) -> No
         picture(page, "files")
         open_panel(page, "files")
         page.until("document.querySelectorAll('#files > tr').length === 2")
+        page.until(says("Files 2", "document.querySelector('.tabs')"))
+        page.until(says("Pictures 2", "document.querySelector('.tools')"))
+        page.until("document.querySelector('#latest .picture img')?.naturalWidth === 64")
         picture(page, "files-panel")
         page.click("#as-grid")
         page.until("document.querySelector('#files .picture img')?.naturalWidth === 64")
@@ -237,6 +240,7 @@ def test_files_are_attached_shown_and_saved(tmp_path: Path, page: Browser) -> No
         page.until("document.querySelectorAll('.chosen-files li').length === 0")
         open_panel(page, "files")
         page.until("document.querySelectorAll('#files > *').length === 4")
+        assert page.evaluate(says("pasted.txt", "document.querySelector('#files > *')")), "the latest first"
         page.click(".tools .chip:nth-of-type(2)")
         page.until("document.querySelectorAll('#files > *').length === 2")
         page.click(".tools .chip:nth-of-type(1)")

@@ -423,6 +423,8 @@ export const text = {
   printText: "Drucken",
   keepText: "Als Datei behalten, wie er jetzt ist",
   textKept: (name) => `Behalten als ${name}. Das ändert niemand mehr.`,
+  latestPictures: "Neueste Bilder",
+  allFiles: "Alle Dateien",
   findFile: "Name oder Person",
   kindsOfFiles: { all: "Alle", pictures: "Bilder", others: "Andere Dateien" },
   lookedThrough: (count) => `Nur die ersten ${count} Dateien des Zweigs wurden durchgesehen.`,

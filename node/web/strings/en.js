@@ -420,6 +420,8 @@ export const text = {
   printText: "Print it",
   keepText: "Keep it as it is now, as a file",
   textKept: (name) => `Kept as ${name}. Nobody changes it.`,
+  latestPictures: "Latest pictures",
+  allFiles: "All files",
   findFile: "Name or person",
   kindsOfFiles: { all: "All", pictures: "Pictures", others: "Other files" },
   lookedThrough: (count) => `Only the first ${count} files of the branch were looked through.`,

@@ -13,54 +13,58 @@ import { Picture, iconOf, isPicture, isShown, save, view } from "./viewer.js";
 
 const PAGE = 100;
 const LOOKED_AT = 1000; // files of one window, of
-const WINDOWS_MAX = 10; // in which a name is looked for
-const FOUND_MAX = 200; // that are shown, the latest
+const WINDOWS = 10; // that are looked through, and as many more whenever one asks for more
+const LATEST = 5; // pictures that stand above the list
 /** What one may look for alone -> whether a name is that. */
 const KINDS = { all: () => true, pictures: isPicture, others: (name) => !isPicture(name) };
 const isGrid = signal(false); // as one left it
 
 export function Files({ repo, branch }) {
   const id = branch.branch;
-  const [afters, setAfters] = useState([]); // where each window that was left began
+  const [first, setFirst] = useState(0); // of those that are shown
   const [asked, setAsked] = useState("");
   const [kind, setKind] = useState("all");
-  const isAsked = asked !== "" || kind !== "all";
-  const after = isAsked ? undefined : afters.at(-1);
-  const load = () => (isAsked ? find(id) : api.listFiles({ branch: id, limit: PAGE, places: 1, ...(after !== undefined && { after }) }));
-  const loaded = useLoaded(load, [id, isAsked, after ?? -1]);
+  const [windows, setWindows] = useState(WINDOWS);
+  const loaded = useLoaded(() => find(id, windows), [id, windows]);
+  const all = loaded.data?.files ?? [];
   const fits = ({ name, ...of }) => KINDS[kind](name) && fold(`${name} ${whoOf(of, new Map())}`).includes(asked);
+  const look = (set) => (value) => {
+    set(value);
+    setFirst(0);
+  };
   const mayWrite = may(repo, "write") && !branch.archived;
   const Shown = isGrid.value ? Grid : List;
   return html`<div class="buttons tools"><label class="find"><${Icon} name="search" size="s" /><span class="unseen">${text.findFile}</span>
-      <input type="search" id="find-file" placeholder=${text.findFile} autocomplete="off" onInput=${(event) => setAsked(fold(event.target.value.trim()))} /></label>
-      ${Object.keys(KINDS).map((one) => html`<button type="button" class="chip" key=${one} aria-pressed=${one === kind} onClick=${() => setKind(one)}>${text.kindsOfFiles[one]}</button>`)}
+      <input type="search" id="find-file" placeholder=${text.findFile} autocomplete="off" onInput=${(event) => look(setAsked)(fold(event.target.value.trim()))} /></label>
+      ${Object.keys(KINDS).map((one) => html`<button type="button" class="chip" key=${one} aria-pressed=${one === kind} onClick=${() => look(setKind)(one)}>${text.kindsOfFiles[one]} ${all.length > 0 && all.filter(({ name }) => KINDS[one](name)).length}</button>`)}
       <span class="grow"></span>
       <button type="button" class="quiet icon" aria-pressed=${!isGrid.value} aria-label=${text.asList} title=${text.asList} onClick=${() => (isGrid.value = false)}><${Icon} name="list" /></button>
       <button type="button" class="quiet icon" id="as-grid" aria-pressed=${isGrid.value} aria-label=${text.asGrid} title=${text.asGrid} onClick=${() => (isGrid.value = true)}><${Icon} name="grid" /></button>
       ${mayWrite && html`<${Add} branch=${id} again=${loaded.again} />`}</div>
-    <${Loaded} of=${loaded}>${({ files: all, next, isCut }) => {
-      const found = isAsked ? all.filter(fits) : all;
-      const files = found.slice(0, isAsked ? FOUND_MAX : PAGE);
+    <${Loaded} of=${loaded}>${({ isCut }) => {
+      const found = all.filter(fits);
+      const files = found.slice(first, first + PAGE);
+      const pictures = isGrid.value || asked || kind !== "all" || first ? [] : all.filter(({ name }) => isPicture(name)).slice(0, LATEST);
       return html`
-    ${files.length ? html`<${Shown} files=${files} branch=${id} mayWrite=${mayWrite} again=${loaded.again} />` : html`<${Empty}><${Icon} name="clip" size="l" /><p>${isAsked ? text.noFileFound : text.noFiles}</p><//>`}
-    ${isCut && html`<p class="facts">${text.lookedThrough(all.length)}</p>`}
-    ${files.length < found.length && html`<p class="facts">${text.window(1, files.length, found.length)}</p>`}
-    ${(after !== undefined || next !== null) && html`<p class="buttons">
-      <button type="button" disabled=${after === undefined} onClick=${() => setAfters(afters.slice(0, -1))}>${text.previous}</button>
-      <button type="button" disabled=${next === null} onClick=${() => setAfters([...afters, next])}>${text.next}</button></p>`}`;
+    ${pictures.length > 0 && html`<section class="sect latest"><h3>${text.latestPictures}</h3><${Grid} id="latest" files=${pictures} branch=${id} /></section><h3>${text.allFiles}</h3>`}
+    ${files.length ? html`<${Shown} files=${files} branch=${id} mayWrite=${mayWrite} again=${loaded.again} />` : html`<${Empty}><${Icon} name="clip" size="l" /><p>${all.length ? text.noFileFound : text.noFiles}</p><//>`}
+    ${isCut && html`<p class="buttons"><span class="facts">${text.lookedThrough(all.length)}</span> <button type="button" onClick=${() => setWindows(windows + WINDOWS)}>${text.moreNotes}</button></p>`}
+    ${found.length > PAGE && html`<p class="buttons"><span class="facts">${text.window(first + 1, first + files.length, found.length)}</span>
+      <button type="button" disabled=${!first} onClick=${() => setFirst(first - PAGE)}>${text.previous}</button>
+      <button type="button" disabled=${first + PAGE >= found.length} onClick=${() => setFirst(first + PAGE)}>${text.next}</button></p>`}`;
     }}<//>`;
 }
 
 /** All files of a branch, as far as they are looked through, the latest first. */
-async function find(branch) {
+async function find(branch, windows) {
   const files = [];
-  for (let after, windows = 0; windows < WINDOWS_MAX; windows += 1) {
-    const found = await api.listFiles({ branch, limit: LOOKED_AT, places: 1, ...(after && { after }) });
+  let after = 0;
+  for (let window = 0; window < windows && after !== null; window += 1) {
+    const found = await api.listFiles({ branch, limit: LOOKED_AT, places: 1, after });
     files.push(...found.files);
-    if (found.next === null) return { files: files.reverse(), next: null };
     after = found.next;
   }
-  return { files: files.reverse(), next: null, isCut: true };
+  return { files: files.reverse(), isCut: after !== null };
 }
 
 function Add({ branch, again }) {
@@ -115,8 +119,8 @@ function Mini({ files, at, branch }) {
   return html`<button type="button" class="mini" aria-label=${text.openFile(one.name)} onClick=${press}><${Icon} name=${iconOf(one.name)} /></button>`;
 }
 
-function Grid({ files, branch }) {
-  return html`<ul class="files-grid" id="files">${files.map((file, index) => {
+function Grid({ files, branch, id = "files" }) {
+  return html`<ul class="files-grid" id=${id}>${files.map((file, index) => {
     const press = () => view(branch, files, index);
     return html`<li class="file-card" key=${file.commit + file.name}>
       ${isPicture(file.name)
