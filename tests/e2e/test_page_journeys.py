@@ -397,6 +397,7 @@ def test_lists_and_tables_are_made_named_and_removed(tmp_path: Path, page: Brows
         page.until(says("rake", "document.getElementById('items')"))
         shown = alice.client.show_set("main", name="Tools in the shed")
         assert [one["item"] for one in shown["items"]] == ["hose", "rake"]
+        page.until("document.querySelector('#notes [aria-current] small')?.textContent === '2'")
         picture(page, "named-set")
         page.click(".more summary")
         submit(page, "#rename-note", title="Shed")

@@ -1,6 +1,7 @@
 // The middle: a branch with its views, or a page of the node, of search, of a new repo.
 
 import { Face, Icon } from "../parts/face.js";
+import { useLoaded } from "../parts/form.js";
 import { ID_SHOWN } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { addressOf, beside, chosenBranch, current, hasPanel, isBeside, isMine, may, members, persons, repos, route, status } from "../state/node.js";
@@ -21,6 +22,7 @@ import { Start } from "./start.js";
 import { Posts, goTo, shown } from "./timeline.js";
 
 const FACES = 3;
+const COUNTED_MAX = 100; // files, and lists, tables and texts, that a tab counts
 /** Parts of a standing that of a new repo say no more than that nobody else is there. */
 const OF_OTHERS = ["alone", "not_shared", "unheld", "unheld_unknown", "unfetched_files"];
 /** The views of a branch: name -> panels that stand in it, the first for the tab itself. */
@@ -110,16 +112,28 @@ function Jump() {
     <input type="date" id="jump" tabindex="-1" aria-label=${text.jumpTo} onChange=${jump} /></span>`;
 }
 
+/** How many notes and files a branch has, as far as they are counted; nothing while that is not known. */
+function useCounts(branch) {
+  const { notes, files } = useLoaded(async () => {
+    const [notes, files] = await Promise.all([api.listDocuments({ branch, limit: COUNTED_MAX }), api.listFiles({ branch, limit: COUNTED_MAX })]);
+    return { notes: { next: notes.next, all: notes.documents.filter(({ kind }) => VIEWS.notes.includes(kind)) }, files: { next: files.next, all: files.files } };
+  }, [branch]).data ?? {};
+  return { notes: countOf(notes), files: countOf(files) };
+}
+
+const countOf = (of) => (of?.all.length ? text.unreadCount(of.all.length, of.next !== null) : "");
+
 function Tabs({ repo, branch, asked }) {
+  const counts = useCounts(branch.branch);
   const tab = (name, panel, count, isNew = false) => {
     const isHere = name === "posts" ? !asked : VIEWS[name].includes(asked);
     return html`<a href=${addressOf(branch.branch, panel)} aria-current=${isHere ? "page" : undefined}>${text.views_[name]}
-      ${count > 0 && (isNew ? html`<span class="badge at">${count}</span>` : html` <small>${count}</small>`)}</a>`;
+      ${Boolean(count) && (isNew ? html`<span class="badge at">${count}</span>` : html` <small>${count}</small>`)}</a>`;
   };
   return html`<nav class="tabs" aria-label=${text.views}>
     ${tab("posts", "")}
-    ${tab("notes", "text")}
-    ${tab("files", "files")}
+    ${tab("notes", "text", counts.notes)}
+    ${tab("files", "files", counts.files)}
     ${tab("offers", "inbox", repo.offers, true)}
     ${repo.requests > 0 ? tab("people", "members", repo.requests, true) : tab("people", "members", persons.value.length)}
   </nav>`;

@@ -22,7 +22,7 @@ function useDocuments(branch) {
     let next = 0;
     for (let number = 0; number < count && next !== null; number += 1) {
       const window = await api.listDocuments({ branch, offset: next, limit: SHOWN });
-      found.push(...window.documents.filter(({ kind, name }) => kind !== "text" && kind in ICONS && name)); // apps have others
+      found.push(...window.documents.filter(({ kind }) => kind !== "text" && kind in ICONS)); // apps have others
       ({ next } = window);
     }
     return { documents: found, next };
@@ -38,13 +38,14 @@ export function titleOf({ name, title }) {
 export function NotesStrip({ repo, branch, panel, argument }) {
   const [isNew, setNew] = useState(false);
   const loaded = useDocuments(branch.branch);
-  const chip = (kind, name, said) => html`<a class="chip" key=${`${kind} ${name}`} href=${addressOf(branch.branch, kind, name)}
-    aria-current=${kind === panel && (kind === "text" || name === argument) ? "page" : undefined}><${Icon} name=${ICONS[kind]} size="s" /><bdi>${said}</bdi></a>`;
-  const documents = loaded.data?.documents ?? [];
+  const chip = (kind, name, said, count) => html`<a class="chip" key=${`${kind} ${name}`} href=${addressOf(branch.branch, kind, name)}
+    aria-current=${kind === panel && (kind === "text" || name === argument) ? "page" : undefined}><${Icon} name=${ICONS[kind]} size="s" /><bdi>${said}</bdi>${count > 0 && html`<small>${count}</small>`}</a>`;
+  const all = loaded.data?.documents ?? [];
+  const documents = all.filter(({ name }) => name); // those without one are always there
   const isListed = documents.some((one) => one.kind === panel && one.name === argument);
   return html`<nav class="notes-strip" id="notes" aria-label=${text.views_.notes}>
-    ${PANELS.map((kind) => chip(kind, "", text.panels[kind]))}
-    ${documents.map((one) => chip(one.kind, one.name, cut(titleOf(one))))}
+    ${PANELS.map((kind) => chip(kind, "", text.panels[kind], all.find((one) => one.kind === kind && !one.name)?.entries))}
+    ${documents.map((one) => chip(one.kind, one.name, cut(titleOf(one)), one.entries))}
     ${loaded.data && argument && panel !== "text" && !isListed && chip(panel, argument, cut(argument))}
     ${loaded.data?.next != null && html`<button type="button" class="chip" onClick=${loaded.more}>${text.moreNotes}</button>`}
     ${may(repo, "write") && !branch.archived && html`<button type="button" id="new-note" class="chip" aria-label=${text.newNote} title=${text.newNote} onClick=${() => setNew(true)}><${Icon} name="plus" size="s" /></button>`}
