@@ -63,6 +63,25 @@ test("no file of a language takes the place of what another one of it says", asy
   }
 });
 
+const MADE = /\b(nodes?|peers?|commits?|heads?|epochs?|topics?|daemons?|Knoten|Commits?|Köpfe|Epochen?)\b/i;
+// What stands under "For experts", what people may type for a command, and a setting or a file by its name.
+const FOR_EXPERTS = ["commits", "heads", "commitsTitle", "topics", "rates", "peers", "importAbout"];
+
+test("words of makers stand for experts alone", () => {
+  const found = [];
+  for (const language of ["en", "de"]) {
+    for (const part of ["", "_joining", "_node", "_people", "_posts", "_relay", "_standing"]) {
+      const lines = readFileSync(new URL(`./strings/${language}${part}.js`, import.meta.url), "utf8").split("\n");
+      for (const line of lines) {
+        if (/^(\/\/|import|\s*\/\*\*)/.test(line) || FOR_EXPERTS.some((key) => new RegExp(`^\\s*(const )?${key}\\b`).test(line))) continue;
+        const said = (line.replace(/\$\{[^}]*\}/g, "").match(/"[^"]*"|`[^`]*`/g) ?? []).filter((one) => MADE.test(one.replace(/\b[a-z]+[._]\w+/g, "")));
+        found.push(...said);
+      }
+    }
+  }
+  assert.deepEqual(found, []);
+});
+
 test("a standing has words in every language for each code", () => {
   const when = (seconds) => `time ${seconds}`;
   const peer = { peer: "a".repeat(52), name: "Bob", relay: false };

@@ -46,7 +46,7 @@ export const ofNode = {
   noticesAbout: "Wenn dieser Tab nicht zu sehen ist: Jemand erwähnt dich, tritt einem Repo bei oder bittet um Aufnahme.",
   noticesOn: "Benachrichtigungen sind in diesem Browser an.",
   noticesRefused: "Dieser Browser lehnt sie ab. Erlaube sie für diese Seite in seinen Einstellungen.",
-  noticesImpossible: "Dieser Browser hat keine, oder gibt sie nur Seiten über TLS oder auf dem eigenen Computer.",
+  noticesImpossible: "Dieser Browser hat keine, oder gibt sie nur verschlüsselten Seiten und denen des eigenen Computers.",
   turnOn: "Anschalten",
   turnOff: "Abschalten",
   mentionedYou: (who) => `${who} erwähnt dich`,
@@ -63,7 +63,7 @@ export const ofNode = {
   titleWith: (count, name) => `(${count}) ${name}`,
 
   // Health
-  healthAbout: "Was ravel doctor sieht: Ordner, Schlüssel, Platte, Speicher, Uhr, Peers und Exporte. Es ändert nichts.",
+  healthAbout: "Was ravel doctor sieht: Ordner, Schlüssel, Platte, Speicher, Uhr, andere Computer und Exporte. Es ändert nichts.",
   problems: (problems, warnings) =>
     problems ? `${many(problems, "Problem", "Probleme")} zu lösen.` : warnings ? `Es läuft; ${many(warnings, "Warnung", "Warnungen")}.` : "Alles ist gut.",
   checkStates: { ok: "gut", warning: "Warnung", problem: "Problem" },
@@ -189,8 +189,8 @@ export const ofNode = {
     token: "Token",
     browser: "verbundener Browser",
     relay_account: "Konto bei diesem Relay",
-    peer: "Peer",
-    allowed_peer: "Peer, den dieses Relay kennt",
+    peer: "Computer",
+    allowed_peer: "Computer, den dieses Relay kennt",
   },
 
   // Import

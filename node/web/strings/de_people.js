@@ -75,7 +75,7 @@ export const ofPeople = {
   grantTitle: "Eine Person durch ihre Id hinzufügen",
   grantAbout: "Für jemanden, der dir seine Id gesagt hat. Um das Repo zu finden, braucht er einen Link zum Lesen oder eine Verbindung zu einem Mitglied.",
   grant: "Hinzufügen",
-  user: "Person",
+  user: "Ihre Id",
 
   // Requests to be let in
   asking: (count) => many(count, "Person bittet um Aufnahme", "Personen bitten um Aufnahme"),

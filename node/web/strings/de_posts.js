@@ -39,7 +39,7 @@ export const ofPosts = {
     fork: "Der Zweig begann",
     merge: "Eine Zusammenführung",
     carried: "Durch eine Zusammenführung übernommen",
-    imported: "Ein importierter Commit",
+    imported: "Ein importierter Beitrag",
     compaction: "Der Zweig wurde verdichtet",
   },
   /** Behind the name of who did it. */
@@ -126,7 +126,7 @@ export const ofPosts = {
     read: "Du darfst hier lesen und nicht schreiben.",
     former: "Du bist kein Mitglied mehr. Was du hast, bleibt lesbar.",
     joining: "Du kannst hier schreiben, sobald das Repo gekommen ist.",
-    damaged: "Wer schreiben darf, lässt sich nicht sagen: Commits der Mitgliedschaft sind hier beschädigt.",
+    damaged: "Wer schreiben darf, lässt sich nicht sagen: Teile der Mitgliedschaft sind hier beschädigt.",
   },
   ctrlEnter: "Strg+Enter",
   attach: "Dateien anhängen",

@@ -50,7 +50,7 @@ const REFUSALS = {
   topic_full: "das Repo hat dort so viel, wie eines darf",
   relay_full: "es ist voll",
   topic_forgotten: "es hat Platz gemacht und nimmt das Repo später wieder",
-  not_known: "es nimmt nur, was Konten und bekannte Peers bringen",
+  not_known: "es nimmt nur, was Konten und bekannte Computer bringen",
   file_too_large: "eine Datei ist größer als alles, was es für einen aufhebt",
   bad_topic_signature: "du darfst dort nicht schreiben",
 };
@@ -82,7 +82,7 @@ const WORDS = {
   vouched: (one, _, time) => `neueste Beiträge, wie ${one.people[0]} sie hatte (${time})`,
   false_voucher: (one) => `der Link von ${one.people[0]} nennt Beiträge, die hier nicht zählen`,
   false_checkpoint: (one) => `andere Mitglieder, als aus dem folgen, was hier ist, unterschrieben von ${names(one, "und")}`,
-  own_forks: (one) => `${some(one, "Stelle", "Stellen")} deines Feeds doppelt benutzt`,
+  own_forks: (one) => `zwei Kopien von Ravel haben deinen Schlüssel benutzt, an ${some(one, "Stelle", "Stellen")}`,
   unread: (one) => `${some(one, "Änderung", "Änderungen")} in einem neueren Format, das dieses Ravel nicht zeigt`,
   damaged: (one) => `${some(one, "Änderung", "Änderungen")} hier beschädigt und bei anderen erbeten`,
   in_sync: (one) => `${peers(one)} ${have(one)} alles`,

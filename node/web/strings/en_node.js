@@ -46,7 +46,7 @@ export const ofNode = {
   noticesAbout: "When this tab is hidden: a person mentions you, joins a repo, or asks to be let in.",
   noticesOn: "Notifications are on in this browser.",
   noticesRefused: "This browser refuses them. Allow notifications for this page in its settings.",
-  noticesImpossible: "This browser has none, or gives them only to pages over TLS or on the computer itself.",
+  noticesImpossible: "This browser has none, or gives them only to encrypted pages and to those of the computer itself.",
   turnOn: "Turn on",
   turnOff: "Turn off",
   mentionedYou: (who) => `${who} mentions you`,
@@ -63,7 +63,7 @@ export const ofNode = {
   titleWith: (count, name) => `(${count}) ${name}`,
 
   // Health
-  healthAbout: "What ravel doctor sees: the folder, keys, disk, store, clock, peers and exports. It changes nothing.",
+  healthAbout: "What ravel doctor sees: the folder, keys, disk, store, clock, other computers and exports. It changes nothing.",
   problems: (problems, warnings) =>
     problems ? `${many(problems, "problem")} to solve.` : warnings ? `It works; ${many(warnings, "warning")}.` : "All is well.",
   checkStates: { ok: "ok", warning: "warning", problem: "problem" },
@@ -189,8 +189,8 @@ export const ofNode = {
     token: "token",
     browser: "paired browser",
     relay_account: "account at this relay",
-    peer: "peer",
-    allowed_peer: "peer that this relay knows",
+    peer: "computer",
+    allowed_peer: "computer that this relay knows",
   },
 
   // Import

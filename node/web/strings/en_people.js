@@ -64,18 +64,18 @@ export const ofPeople = {
   closeDialog: "Close",
   peopleCount: (count) => many(count, "person", "people"),
   names: (addresses) => `It names ${addresses}.`,
-  onlyNear: "Only machines in the same network can reach it.",
+  onlyNear: "Only computers in the same network can reach it.",
   onlyHere: (addresses) => `It names only ${addresses}, which no other computer can reach. Say under Settings where others reach this computer, or use a relay under Connections.`,
-  noAddress: "It names no address that can be dialed from elsewhere. Say under Settings where others reach this computer, or use a relay under Connections.",
+  noAddress: "It names no address that others can reach. Say under Settings where others reach this computer, or use a relay under Connections.",
   proposeQuestion: (name, keeps) =>
     `Others have to agree to that first. Propose to ${keeps ? `lower ${name} to ${keeps}` : `exclude ${name}`}?`,
   propose: "Propose",
   invitation: (permission, uses, until) => `${permission}, ${many(uses, "use")} left, until ${until} `,
   revoke: "Revoke",
   grantTitle: "Add a person by their id",
-  grantAbout: "For a user who told you their id. They need a link for readers, or a connection to a member, to find the repo.",
+  grantAbout: "For a person who told you their id. They need a link for readers, or a connection to a member, to find the repo.",
   grant: "Add",
-  user: "User",
+  user: "Their id",
 
   // Requests to be let in
   asking: (count) => `${many(count, "person asks", "people ask")} to be let in`,

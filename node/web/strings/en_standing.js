@@ -54,7 +54,7 @@ const REFUSALS = {
   topic_full: "the repo has as much there as one may",
   relay_full: "it is full",
   topic_forgotten: "it made room, and takes the repo again later",
-  not_known: "it takes only what accounts and peers that it knows bring",
+  not_known: "it takes only what accounts and computers that it knows bring",
   file_too_large: "a file is larger than all that it keeps for one",
   bad_topic_signature: "you may not write there",
 };
@@ -87,7 +87,7 @@ const WORDS = {
   vouched: (one, _, time) => `newest posts as ${one.people[0]} had them on ${time}`,
   false_voucher: (one) => `the link of ${one.people[0]} names posts that do not count here`,
   false_checkpoint: (one) => `${names(one, "and")} signed other members than follow from what is here`,
-  own_forks: (one) => `${some(one, "place")} of your feed ${one.count === 1 ? "was" : "were"} used twice`,
+  own_forks: (one) => `two copies of Ravel used your key, in ${some(one, "place")}`,
   unread: (one) => `${some(one, "change")} ${are(one)} of a newer format, which this Ravel does not show`,
   damaged: (one) => `${some(one, "change")} ${are(one)} damaged here, and asked of others`,
   in_sync: (one) => `${peers(one)} ${have(one)} everything`,

@@ -71,7 +71,7 @@ function OpenRemote() {
   const set = async (value) => {
     await api.changeSetting({ setting: "api.tls", value });
     await loaded.again();
-    tell(text.settingSaved("api.tls"), value ? () => set("") : null);
+    tell(text.saved, value ? () => set("") : null);
   };
   return html`<${Loaded} of=${loaded} lines=${2}>${({ settings, restart_command: command }) =>
     settings.find((one) => one.setting === "api.tls")?.value
