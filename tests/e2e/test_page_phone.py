@@ -7,7 +7,7 @@ import pytest
 
 from tests.e2e.browser import CHROMIUM, Browser
 from tests.e2e.cluster import join, peers, until_equal
-from tests.e2e.page_steps import PHONE, enter, says
+from tests.e2e.page_steps import PHONE, WIDE, enter, says
 
 pytestmark = [
     pytest.mark.slow,
@@ -102,6 +102,31 @@ def test_everything_to_press_has_44_pixels_on_a_phone(tmp_path: Path, page: Brow
         page.until("document.getElementById('login')")
         small["login"] = page.evaluate(_SMALL)
         assert "\n".join(f"{view}: {one}" for view, found in small.items() for one in found) == ""
+        assert page.complaints() == []
+
+
+def test_what_was_done_is_said_between_the_newest_post_and_the_field(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("notes")
+        for number in range(30):
+            alice.client.write_post("main", f"post {number}")
+        enter(page, alice)
+        page.until("document.querySelectorAll('#timeline > li').length > 20")
+        branch = alice.client.list_branches("notes")["branches"][0]["branch"]
+        page.evaluate(f"location.hash = '#/{branch}'")
+        for size in (WIDE, PHONE):
+            page.show(*size, "light")
+            for said in ("Saved.", "main was archived, and stands among the others of its repo no more."):
+                page.evaluate(
+                    "import('/web/state/session.js').then(({ tell }) => "
+                    f"tell({json.dumps(said)}, () => {{}}).toString())"
+                )
+            page.until("document.querySelectorAll('.toast').length === 2")
+            page.until(
+                "((last, toasts, field) => last.bottom <= toasts.top && toasts.bottom <= field.top)("
+                "...['#timeline > li:last-child article', '.toasts', '#write']"
+                ".map((one) => document.querySelector(one).getBoundingClientRect()))"
+            )
         assert page.complaints() == []
 
 

@@ -46,6 +46,7 @@ export function Compose({ repo, branch }) {
   const id = branch.branch;
   const area = useRef(null);
   const chooser = useRef(null);
+  const form = useRef(null);
   const [files, setFiles] = useState([]);
   const [doing, setDoing] = useState("");
   const [isOver, setOver] = useState(false);
@@ -61,6 +62,15 @@ export function Compose({ repo, branch }) {
     area.current.focus();
   }, [of]);
   useEffect(() => () => (about.value = null), []);
+  useEffect(() => { // for what floats over it: style/parts.css
+    const { style } = document.documentElement;
+    const observer = new ResizeObserver(([{ target }]) => style.setProperty("--field", `${target.offsetHeight}px`));
+    observer.observe(form.current);
+    return () => {
+      observer.disconnect();
+      style.removeProperty("--field");
+    };
+  }, []);
   useLayoutEffect(() => { // as high as what is written, up to what the style allows
     area.current.style.height = "auto";
     area.current.style.height = `${area.current.scrollHeight}px`;
@@ -139,7 +149,7 @@ export function Compose({ repo, branch }) {
 
   const label = of ? text[of.mode === "edit" ? "newText" : "yourReply"] : text.writeIn(repo.name, branch.name);
   const isReady = hasText || files.length > 0;
-  return html`<form id="write" class=${isOver ? "write over" : "write"} onSubmit=${send} onDragOver=${over} onDragLeave=${() => setOver(false)} onDrop=${drop}>
+  return html`<form id="write" ref=${form} class=${isOver ? "write over" : "write"} onSubmit=${send} onDragOver=${over} onDragLeave=${() => setOver(false)} onDrop=${drop}>
     ${asked !== null && html`<${Names} asked=${asked} area=${area} take=${take} end=${() => setAsked(null)} />`}
     <div class=${of || isReady ? "box" : "box idle"}>
       ${of && html`<p class="answering"><${Icon} name=${of.mode} size="s" /><span class="grow cut">${of.mode === "edit" ? text.editing : text.answering(whoOf(of.item, new Map()))} ${withNames(of.item)}</span>
