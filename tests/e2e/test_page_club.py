@@ -88,6 +88,30 @@ def test_six_files_with_their_words_are_one_message(tmp_path: Path, page: Browse
         assert page.complaints() == []
 
 
+def test_a_pdf_opens_in_a_tab_of_its_own(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("notes")
+        for name, content in (("plan.pdf", b"%PDF-1.4 plan"), ("liar.pdf", b"<script>alert(1)</script>")):
+            alice.client.add_file("main", content, name=name)
+        enter(page, alice)
+        open_panel(page, "files")
+        page.evaluate(
+            "window.opened = []; const make = URL.createObjectURL;"
+            "URL.createObjectURL = (blob) => { opened.push(blob.type); return make.call(URL, blob); };"
+            "HTMLAnchorElement.prototype.click = function () { opened.push(this.target, this.rel); }; 0"
+        )
+        page.click("#files [aria-label='Look at plan.pdf']")
+        picture(page, "viewer-pdf")
+        page.click("#open-pdf")
+        page.until("opened.join() === 'application/pdf,_blank,noopener'")
+        page.press("ArrowRight", 39)
+        page.until(says("liar.pdf", "document.getElementById('viewer-name')"))
+        page.click("#open-pdf")
+        page.until(says("cannot be shown", "document.querySelector('#viewer .big')"))
+        assert page.evaluate("opened.length") == 3, "what calls itself a PDF is none"
+        assert page.complaints() == []
+
+
 def test_a_person_is_chosen_behind_an_at_and_a_reply_quotes_what_it_answers(
     tmp_path: Path, page: Browser, bobs: Browser
 ) -> None:

@@ -176,7 +176,16 @@ export function saveFrom(address, name = "") {
 
 /** Has the browser save a blob as a file. */
 export function saveAs(blob, name) {
+  saveFrom(addressFor(blob), name);
+}
+
+/** Opens a blob in a tab that knows nothing of this one. */
+export function openAs(blob) {
+  Object.assign(document.createElement("a"), { href: addressFor(blob), target: "_blank", rel: "noopener" }).click();
+}
+
+function addressFor(blob) {
   const address = URL.createObjectURL(blob);
-  saveFrom(address, name);
   setTimeout(() => URL.revokeObjectURL(address), READ_MS);
+  return address;
 }

@@ -1,7 +1,7 @@
 // Files of people: pictures that load when they come into view, and the viewer in which one looks at a file.
 
 import { Icon } from "../parts/face.js";
-import { Action, saveAs } from "../parts/form.js";
+import { Action, openAs, saveAs } from "../parts/form.js";
 import { bytes, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { go } from "../state/node.js";
@@ -15,6 +15,8 @@ const PICTURE_SIZE_MAX = 8 * 2 ** 20; // bytes that are fetched to show a pictur
 const TEXT_SIZE_MAX = 256 * 2 ** 10; // bytes of a text that is shown; more would hold up the page
 const PICTURE_NAME = /\.(png|jpe?g|gif|webp|avif)$/i;
 const TEXT_NAME = /\.(txt|md|csv|json|log|ics|vcf|toml|ya?ml)$/i;
+const PDF_NAME = /\.pdf$/i;
+const PDF_MARK = "%PDF-"; // its first bytes
 const TYPES = [
   [[0x89, 0x50, 0x4e, 0x47], "image/png"],
   [[0xff, 0xd8, 0xff], "image/jpeg"],
@@ -26,7 +28,7 @@ const TYPES = [
 const opened = signal(null);
 
 export const isPicture = (name) => PICTURE_NAME.test(name);
-export const isShown = (name) => isPicture(name) || TEXT_NAME.test(name);
+export const isShown = (name) => isPicture(name) || TEXT_NAME.test(name) || PDF_NAME.test(name);
 /** The icon that stands for a file. */
 export const iconOf = (name) => (isPicture(name) ? "picture" : /\.(csv|ods|xlsx?)$/i.test(name) ? "sheet" : TEXT_NAME.test(name) ? "text" : "file");
 
@@ -128,18 +130,31 @@ function Open({ branch, files, at }) {
 
 /** A file as large as there is room. What cannot be shown is said, and can be saved. */
 function Big({ branch, one }) {
-  const [isNone, setNone] = useState(!isShown(one.name));
+  const isPdf = PDF_NAME.test(one.name) && navigator.pdfViewerEnabled;
+  const [isNone, setNone] = useState(!isShown(one.name) || (PDF_NAME.test(one.name) && !isPdf));
   const [said, setSaid] = useState(null);
   const address = usePicture(branch, one.file, isPicture(one.name), () => setNone(true));
   useEffect(() => {
-    if (isPicture(one.name) || !isShown(one.name)) return undefined;
+    if (isPicture(one.name) || isPdf || isNone) return undefined;
     const stop = new AbortController();
     readText(branch, one.file, stop.signal).catch(() => null).then((found) => (found === null ? setNone(true) : setSaid(found)));
     return () => stop.abort();
   }, []);
-  if (isNone) return html`<p role="status">${/\.pdf$/i.test(one.name) ? text.pdfOutside : text.cannotShow}</p>`;
+  if (isNone) return html`<p role="status">${text.cannotShow}</p>`;
+  if (isPdf) return html`<div class="outside"><p>${text.pdfOutside}</p><${Action} id="open-pdf" act=${async () => setNone(!(await openPdf(branch, one.file)))}>${text.openInTab}<//></div>`;
   if (said !== null) return html`<pre class="document" tabindex="0" aria-label=${one.name} dir="auto">${said}</pre>`;
   return address ? html`<img src=${address} alt=${text.picture(one.name)} />` : html`<p role="status">${text.loading}</p>`;
+}
+
+/**
+ * Opens a PDF in a tab of its own, with the browser's viewer: browsers show none in a frame that is closed off, and in another
+ * one a link of the file leads the whole page away. False: its bytes are no PDF.
+ */
+async function openPdf(branch, file) {
+  const blob = await (await api.getFile({ branch, file })).blob();
+  if ((await blob.slice(0, PDF_MARK.length).text()) !== PDF_MARK) return false;
+  openAs(blob.slice(0, blob.size, "application/pdf"));
+  return true;
 }
 
 async function readText(branch, file, signal) {
