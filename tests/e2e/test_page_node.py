@@ -134,9 +134,7 @@ def test_settings_tokens_and_health_and_a_backup_that_is_restored(tmp_path: Path
         open_panel(page, "tokens")
         page.until(says("for pages of https://shop.example", "document.getElementById('tokens')"))
         assert page.evaluate(says("read repos", "document.getElementById('tokens')"))
-        assert page.evaluate(says("may do all that you may", "document.getElementById('tokens')")), (
-            "this page"
-        )
+        assert page.evaluate(says("may do all that you may", "document.getElementById('pages')")), "this page"
         submit(page, "#make-token", name="chat")
         page.until("document.getElementById('new-token')?.value.startsWith('ravel_')")
         picture(page, "tokens")

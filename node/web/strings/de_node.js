@@ -165,7 +165,7 @@ export const ofNode = {
   tokenMade: (name) => `Das Token von ${name}. Es wird nur jetzt gezeigt: Kopiere es in die App.`,
   tokenKinds: { app: "App", page: "Seite", home: "das eigene" },
   thisPage: "diese Seite",
-  otherPages: (count) => `Andere Seiten: ${count}`,
+  pagesOf: (count) => `Seiten wie diese: ${count}`,
   gone: "(nicht mehr da)",
   tokenOrigins: (origins) => `für Seiten von ${origins}`,
   tokenExpired: (time) => `abgelaufen ${time}`,

@@ -165,7 +165,7 @@ export const ofNode = {
   tokenMade: (name) => `The token of ${name}. It is shown only now: copy it into the app.`,
   tokenKinds: { app: "app", page: "page", home: "of this computer" },
   thisPage: "this page",
-  otherPages: (count) => `Other pages: ${count}`,
+  pagesOf: (count) => `Pages like this one: ${count}`,
   gone: "(gone)",
   tokenOrigins: (origins) => `for pages of ${origins}`,
   tokenExpired: (time) => `expired ${time}`,

@@ -79,7 +79,7 @@ function Add({ branch, again }) {
 }
 
 function List({ files, branch, mayWrite, again }) {
-  return html`<table class="table stack-up"><thead><tr><th scope="col">${text.fileName}</th><th scope="col" class="wide">${text.fileFrom}</th><th scope="col">${text.fileWhen}</th>
+  return html`<div class="card over"><table class="table stack-up"><thead><tr><th scope="col">${text.fileName}</th><th scope="col" class="wide">${text.fileFrom}</th><th scope="col">${text.fileWhen}</th>
     <th scope="col" class="num">${text.fileSize}</th><th scope="col" class="wide">${text.fileWhere}</th><th scope="col"><span class="unseen">${text.canDo}</span></th></tr></thead>
     <tbody id="files">${files.map((file, index) => html`<tr key=${file.commit + file.name}>
       <td><div class="who"><${Mini} files=${files} at=${index} branch=${branch} /><span class="grow"><b class="cut"><bdi>${file.name}</bdi></b></span></div></td>
@@ -91,7 +91,7 @@ function List({ files, branch, mayWrite, again }) {
           await remove(branch, file);
           await again();
           tell(text.removed(file.name));
-        }}><${Icon} name="trash" /><//>`}</td></tr>`)}</tbody></table>`;
+        }}><${Icon} name="trash" /><//>`}</td></tr>`)}</tbody></table></div>`;
 }
 
 /** Remove what has a file's name. By the id all names would go that have its content. */

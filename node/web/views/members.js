@@ -17,13 +17,14 @@ export function Members({ repo }) {
   if (all === null) return html`<${Empty}><p>${text.noMembersKnown}</p><//>`;
   const isAdmin = may(repo, "admin");
   const holders = useHolders(repo);
+  const people = [...persons.value].sort(([one], [other]) => isMine(other.user) - isMine(one.user) || !one.name - !other.name || one.name.localeCompare(other.name));
   return html`
     ${isAdmin && repo.requests > 0 && html`<${Requests} repo=${repo} />`}
     <div class="buttons"><h3 class="grow">${text.peopleCount(persons.value.length)}</h3>${isAdmin && html`<${Invite} repo=${repo} />`}</div>
     ${!all.length ? html`<${Skeleton} lines=${3} />` : ""}
     <div class="card people"><div class="member heads" aria-hidden="true"><span class="grow">${text.nameOfPerson}</span><span class="role">${text.role}</span><span class="has">${text.has}</span></div>
     <ul id="members" class="plain">
-      ${persons.value.map((devices) => html`<li key=${devices[0].user}><${Member} repo=${repo} devices=${devices} holders=${holders} /></li>`)}
+      ${people.map((devices) => html`<li key=${devices[0].user}><${Member} repo=${repo} devices=${devices} holders=${holders} /></li>`)}
     </ul></div>
     <p class="facts">${text.rolesAbout}</p>
     ${isAdmin && html`<${OpenLinks} repo=${repo} /><${Grant} repo=${repo} />`}`;

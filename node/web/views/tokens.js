@@ -23,9 +23,9 @@ function List() {
   return html`<p>${text.tokensAbout}</p>
     ${made && html`<${LinkBox} id="new-token" link=${made.token} about=${text.tokenMade(made.name)} />`}
     <${Loaded} of=${loaded}>${({ tokens }) => html`
-      ${!tokens.length && html`<${Empty}><p>${text.noTokens}</p><//>`}
-      <ul id="tokens" class="plain">${tokens.filter((one) => !isClosed(one)).map(row)}</ul>
-      ${tokens.some(isClosed) && html`<details class="fold"><summary>${text.otherPages(tokens.filter(isClosed).length)}</summary><ul class="plain">${tokens.filter(isClosed).map(row)}</ul></details>`}`}<//>
+      ${tokens.every(isPage) && html`<${Empty}><p>${text.noTokens}</p><//>`}
+      <ul id="tokens" class="plain">${tokens.filter((one) => !isPage(one)).map(row)}</ul>
+      ${tokens.some(isPage) && html`<details class="fold" id="pages"><summary>${text.pagesOf(tokens.filter(isPage).length)}</summary><ul class="plain">${tokens.filter(isPage).map(row)}</ul></details>`}`}<//>
     <h3>${text.newToken}</h3>
     <${Form} id="make-token" button=${text.create} send=${async (values, form) => {
       const chosen = (name) => [...form.querySelectorAll(`[name=${name}]:checked`)].map((box) => box.value);
@@ -46,9 +46,9 @@ function List() {
       <label>${text.tokenDays} <input type="number" name="days" min="1" max="3650" required defaultValue="90" /></label><//>`;
 }
 
-/** Whether a token is of another page: each tab leaves one behind when it is closed. */
-function isClosed({ kind, name }) {
-  return kind === "page" && name !== ownToken.value;
+/** Whether a token is of a page, this one or another: each tab leaves one behind when it is closed. */
+function isPage({ kind }) {
+  return kind === "page";
 }
 
 function Token({ one, again }) {
