@@ -26,7 +26,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "down": "up_commands:down",
         "status": "node_commands:status",
         "doctor": "care_commands:doctor",
-        "use": "repo_commands:use",
+        "use": "use_command:use",
         "me": "people_commands:me",
         "name": "people_commands:name",
         "id": "node_commands:show_id",

@@ -1,4 +1,4 @@
-"""repo, use: create, share, follow and leave repos, and choose one."""
+"""repo: create, share, follow and leave repos."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -26,7 +26,6 @@ from node.cli.shared import (
     confirm,
     note_faults,
     note_requests,
-    settings,
 )
 from node.cli.status_view import print_standings
 from node.cli.syncing import print_synced, wait_in_sync
@@ -551,42 +550,3 @@ def leave(
 
     confirm(question, yes=yes)
     return api.leave_repo(repo, force=force)
-
-
-def _print_used(answer: Mapping[str, object]) -> None:
-    if answer["repo"]:
-        say_wrapped(
-            f"{answer['name']} is in use: commands mean it, and its branches, where no repo is named."
-        )
-    else:
-        say_wrapped("No repo is in use: names of branches must be unique, or have the form REPO:NAME.")
-
-
-@prints(_print_used)
-def use(
-    context: typer.Context,
-    repo: RepoArgument = "",
-    none: Annotated[bool, typer.Option("--none", help="Choose no repo.")] = False,
-) -> Mapping[str, object]:
-    """Choose the repo whose branches are meant by their names alone, or show it. Without it, names must be unique.
-
-    After `ravel use notes` the branch `main` is notes:main, also where other repos have a branch of that name.
-    """
-    from node.home.default_repo import load_default_repo, store_default_repo
-    from node.runtime.resolve import resolve
-    from protocol.formats.text import parse_id
-
-    home = settings(context).home
-    if repo and none:
-        raise ServiceError("bad_request", "a repo and --none contradict each other", "give one of them")
-    repos = client(context).list_repos()["repos"]
-    names = {one["repo"]: one["name"] for one in repos}
-    if repo or none:
-        found = [(parse_id(one["repo"]), one["name"], one["repo"]) for one in repos]
-        chosen = resolve("repo", repo, found) if repo else ""
-        store_default_repo(home, chosen)
-    else:
-        chosen = load_default_repo(home)
-    if chosen not in names:  # it was deleted since
-        chosen = ""
-    return {"repo": chosen or None, "name": names.get(chosen)}
