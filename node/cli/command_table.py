@@ -42,7 +42,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "search": "search_commands:search",
         "watch": "watch_commands:watch",
         "post": "post_commands:post",
-        "text": "document_commands:text",
+        "text": "text_commands:text",
         "document": "document_commands:document",
         "set": "document_commands:set_",
         "dict": "document_commands:dict_",

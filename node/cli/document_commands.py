@@ -1,28 +1,24 @@
-"""CLI: document, set, dict and text commands of a branch.
+"""CLI: document, set and dict commands of a branch.
 
 Each command imports the entries that it calls when it runs: `ravel --help` must be quick.
 """
 
 import json
 import shlex
-import sys
-from base64 import b64decode
 from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from node.cli.answers import Fields, Outcome, Table, marks, print_fields, prints
+from node.cli import words
+from node.cli.answers import Outcome, Table, marks, print_fields, prints
 from node.cli.branch_commands import BranchArgument
-from node.cli.downloads import check_target, receive
-from node.cli.inputs import read_input, write_lines
-from node.cli.printing import say_wrapped
+from node.cli.inputs import write_lines
+from node.cli.printing import id_text_shown, say_wrapped
 from node.cli.shared import EMPTY_ADVICE, say
 from node.runtime.errors import ServiceError
 from node.runtime.wording import counted
-from protocol.limits.users import DOCUMENT_WINDOW_MAX, REQUEST_SIZE_MAX
-from ravel.characters import display_safe
+from protocol.limits.users import DOCUMENT_WINDOW_MAX
 
 if TYPE_CHECKING:
     from ravel import Client
@@ -34,9 +30,6 @@ if TYPE_CHECKING:
         DictEntryView,
         SetEditResult,
         SetItemView,
-        TextClient,
-        TextPush,
-        TextView,
     )
 
 document = typer.Typer(
@@ -44,14 +37,7 @@ document = typer.Typer(
 )
 set_ = typer.Typer(no_args_is_help=True, help="Sets of a branch.")
 dict_ = typer.Typer(no_args_is_help=True, help="Dicts of a branch: values by key.")
-text = typer.Typer(no_args_is_help=True, help="The text of a branch, for editors that speak Yjs.")
 
-_FAULTS: Final = {
-    "unreadable": "cannot be read, and says nothing",
-    "other_client": "has the client id of another author, and says nothing",
-    "misplaced": "has words that stand nowhere",
-    "used_clocks": "has clocks that its author had used, where it says nothing",
-}
 ItemsArgument = Annotated[
     list[str],
     typer.Argument(
@@ -87,7 +73,7 @@ def list_documents(
 
 
 @document.command("rename")
-@prints(Fields("title", "commits"))
+@prints(words.DOCUMENT_RENAMED)
 def rename_document(
     api: "Client",
     branch: BranchArgument,
@@ -100,7 +86,7 @@ def rename_document(
 
 
 @document.command("rm")
-@prints(Fields("commits"))
+@prints(words.DOCUMENT_HIDDEN)
 def remove_document(
     api: "Client", branch: BranchArgument, kind: KindArgument, name: NameOption = ""
 ) -> "DocumentRemoval":
@@ -118,7 +104,10 @@ def _print_set_edit(shown: "tuple[SetEditResult, str, list[str]]") -> None:
 
 
 def _print_edited(shown: Any) -> None:  # noqa: ANN401  # an edit of a set, or a count of lines
-    _print_set_edit(shown) if isinstance(shown, tuple) else print_fields(shown.items())
+    if isinstance(shown, tuple):
+        _print_set_edit(shown)
+    else:
+        say_wrapped(f"{counted(shown['items'], 'item')} written.")
 
 
 def _check_given(what: str, values: Iterable[str]) -> None:
@@ -179,14 +168,14 @@ def list_set(api: "Client", branch: BranchArgument, name: NameOption = "") -> Ma
 
 
 @set_.command("snapshot")
-@prints()
+@prints(words.DOCUMENT_COMPACTED)
 def snapshot_set(api: "Client", branch: BranchArgument, name: NameOption = "") -> "DocumentSnapshot":
     """Compact the set's history: write its content again in few commits. The content does not change."""
     return api.snapshot_set(branch=branch, name=name)
 
 
 @dict_.command("snapshot")
-@prints()
+@prints(words.DOCUMENT_COMPACTED)
 def snapshot_dict(api: "Client", branch: BranchArgument, name: NameOption = "") -> "DocumentSnapshot":
     """Compact the dict's history: write its content again in few commits. The content does not change."""
     return api.snapshot_dict(branch=branch, name=name)
@@ -198,7 +187,7 @@ def _print_put(answer: Mapping[str, object]) -> None:
     elif "put" in answer:
         say_wrapped(f"Put {', '.join(cast('list[str]', answer['put']))}.")
     else:
-        print_fields(answer.items())
+        say_wrapped(f"{counted(cast('int', answer['lines']), 'line')} written.")
 
 
 @dict_.command("put")
@@ -245,7 +234,12 @@ def erase(api: "Client", branch: BranchArgument, key: str, name: NameOption = ""
 def _print_entry(answer: "DictEntryView") -> None:
     conflicts = [("conflict", word["value"]) for word in answer["conflicts"]]
     print_fields(
-        [("key", answer["key"]), ("value", answer["value"]), ("commit", answer["commit"]), *conflicts]
+        [
+            ("key", answer["key"]),
+            ("value", answer["value"]),
+            ("commit", id_text_shown(answer["commit"])),
+            *conflicts,
+        ]
     )
 
 
@@ -267,83 +261,6 @@ def list_dict(api: "Client", branch: BranchArgument, name: NameOption = "") -> M
         entries += window["entries"]
         offset = window["next"]
     return {"entries": entries}
-
-
-UpdateArgument = Annotated[
-    Path, typer.Argument(help="A file with a Yjs update (v1); - for standard input.", allow_dash=True)
-]
-
-
-@text.command("client")
-@prints(Fields("client", "clock"))
-def give_client(api: "Client", branch: BranchArgument) -> "TextClient":
-    """Get a Yjs client id for an editor of the text. No other editor gets it; set it before anything is typed."""
-    return api.open_text(branch)
-
-
-@text.command("push")
-@prints(Fields("commit"))
-def push(api: "Client", branch: BranchArgument, path: UpdateArgument) -> "TextPush":
-    """Write a Yjs update of an editor that has a client id of `ravel text client`. What the text has is left out."""
-    return api.push_text(branch, read_input(str(path), REQUEST_SIZE_MAX))
-
-
-@text.command("import")
-@prints(Fields("commit"))
-def import_text(api: "Client", branch: BranchArgument, path: UpdateArgument) -> "TextPush":
-    """Type the texts of another Yjs document at the ends of the texts of the same names."""
-    return api.import_text(branch, read_input(str(path), REQUEST_SIZE_MAX))
-
-
-def _write_text(shown: "tuple[TextView, str | None, Path]") -> None:
-    """Print or write a text or an update, and say on stderr what it lacks. Raises ServiceError."""
-    answer, root, out = shown
-    if root is None and str(out) == "-" and sys.stdout.isatty():
-        raise ServiceError(
-            "bad_request",
-            "an update is bytes for editors, and nothing that a terminal shows",
-            "`ravel text pull BRANCH --root NAME` prints a text (the page calls its first one `text`); --out FILE writes "
-            "the update",
-        )
-    if root is not None and not answer["text"]:
-        absent = f"no text called {root!r} has words here"
-        if str(out) != "-":  # a name that is mistyped must not empty what is there
-            raise ServiceError(
-                "not_found", absent, "`ravel document list BRANCH --kind text` shows what there is"
-            )
-        say(f"note: {absent}")
-    for one in answer["faults"]:
-        say(f"commit {one['commit']}: {_FAULTS[one['fault']]}")
-    count = answer["refused"] + answer["passed_over"]
-    if count > len(answer["faults"]):
-        verb = "says less than it" if count == 1 else "say less than they"
-        say(f"{counted(count, 'update')} in all {verb} would")
-    if root is not None and str(out) == "-" and sys.stdout.isatty():
-        print("\n".join(map(display_safe, (answer["text"] or "").split("\n"))))
-        return
-    content = (answer["text"] or "").encode() if root is not None else b64decode(answer["update"])
-    if str(out) == "-":
-        sys.stdout.buffer.write(content)
-    else:
-        receive(iter([content]), check_target(out, "text", replaces=True), None, replaces=True)
-
-
-@text.command("pull")
-@prints(_write_text)
-def pull(
-    api: "Client",
-    branch: BranchArgument,
-    root: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Print the root type of this name as plain text.")
-    ] = None,
-    out: Annotated[
-        Path,
-        typer.Option("--out", "-o", help="The file to write; - for standard output.", allow_dash=True),
-    ] = Path("-"),
-) -> Outcome:
-    """Read the whole text as one Yjs update, or with --root as plain text."""
-    answer = api.pull_text(branch, root=root)
-    return Outcome(answer, shown=(answer, root, out))
 
 
 def _put_all(api: "Client", branch: str, name: str, lines: list[str]) -> None:

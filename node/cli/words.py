@@ -163,6 +163,55 @@ DELETED: Final = Says(
 HIDDEN: Final = Says("Hidden from all members' timelines. Its history stays readable.")
 SHOWN: Final = Says("Shown again.")
 
+
+def _text_edited(values: _Values) -> str:
+    if values["commit"] is None:
+        return "Nothing was changed."
+    meanwhile = " Others wrote meanwhile: both are in it." if values["merged"] else ""
+    return f"Wrote your changes to {values['root']} in {values['branch_given']}.{meanwhile}"
+
+
+def _pushed(values: _Values) -> str:
+    if values["commit"] is None:
+        return "Nothing to write: the text has all of it."
+    return f"Written to the text of {values['branch_given']}.  {id_text_shown(values['commit'])}"
+
+
+def _json_put(values: _Values) -> str:
+    if not values["commits"]:
+        return "Nothing to write: it has that value."
+    return f"Put {values['path']}." if values["path"] else "Put the whole document."
+
+
+TEXT_EDITED: Final = Says(_text_edited)
+TEXT_PUSHED: Final = Says(_pushed)
+JSON_PUT: Final = Says(_json_put)
+JSON_REMOVED: Final = Says("Deleted {path}.")
+DOCUMENT_RENAMED: Final = Says(
+    lambda values: f"Its title is {values['title']} now." if values["title"] else "It has no title any more."
+)
+DOCUMENT_HIDDEN: Final = Says("Hidden from the list. Its next write shows it again.")
+DOCUMENT_COMPACTED: Final = Says(
+    lambda values: (
+        f"Wrote its content again, in {counted(len(values['commits']), 'commit')}."
+        if values["commits"]
+        else "Nothing to write: it is compacted already."
+    )
+)
+MERGED: Final = Says("Merged {carried:commit} into {target}.  {commit:id}")
+
+
+def _imported(values: _Values) -> str:
+    said = f"Imported {counted(values['imported'], 'commit')} into {values['branch_given']}."
+    if already := values["already"]:
+        said += f" {counted(already, 'commit')} {'was' if already == 1 else 'were'} there already."
+    if values.get("cut_parents"):
+        said += f"\nLeft out: {counted(values['cut_parents'], 'parent')}, which a shallow clone lacks."
+    return said
+
+
+IMPORTED: Final = Says(_imported, ("log {branch_given}", "read it"))
+
 # --- members
 GRANTED: Final = Says(
     lambda values: (
@@ -216,6 +265,9 @@ FINISHED: Final = Says("The checkpoint is made.")
 
 # --- inbox and requests
 COMMENTED: Final = Says("Offered your comment. Others see it once an admin has accepted it.  {offer:id}")
+COMMENT_EDITED: Final = Says("Offered its new text. Others see it once an admin has accepted it.  {offer:id}")
+COMMENT_DELETED: Final = Says("Deleted, for good.")
+TRUST_ASKED: Final = Says("Asked. Once an admin accepts, your comments are shown at once.  {offer:id}")
 OFFERED: Final = Says(
     "Offered. Members may read the branch from now on; their nodes fetch it once an admin accepts.  {offer:id}"
 )
@@ -249,6 +301,13 @@ def _peer_added(values: _Values) -> str:
     return f"Added {name} at {values['address_given']}: {state}.{_ROLES[values['role']]}"
 
 
+PETNAME_SET: Final = Says(
+    lambda values: (
+        f"You call {id_text_shown(values['user'])} {values['name']} now; nobody else sees that."
+        if values["name"]
+        else f"You have no name of your own for {id_text_shown(values['user'])} any more."
+    )
+)
 PEER_ADDED: Final = Says(_peer_added, ("peer list", "see whether it answers"))
 PEER_REMOVED: Final = Says("Removed: this node does not dial it any more.")
 PEER_BANNED: Final = Says(
@@ -274,9 +333,11 @@ ACCOUNT_REVOKED: Final = Says(
 # --- files
 def _file_added(values: _Values) -> str:
     if "skipped" in values:
-        said = f"Added {counted(values['added'], 'file')} of {values['files']}, {size_text(values['bytes'])}."
-        if values["already"]:
-            said += f" {counted(values['already'], 'file')} {'was' if values['already'] == 1 else 'were'} there already."
+        already = values["already"]
+        said = f"Added {counted(values['added'], 'file')}, {size_text(values['bytes'])}."
+        if already:  # whose bytes are among those
+            said = f"Added {counted(values['added'], 'file')}." if values["added"] else "Nothing is new."
+            said += f" {counted(already, 'file')} {'was' if already == 1 else 'were'} there already."
         for one in values["first_skipped"]:
             path = one["path"].replace("\n", "\N{REPLACEMENT CHARACTER}")
             said += f"\nskipped  {path}  ({one['reason']})"

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import structlog
@@ -60,6 +60,11 @@ from verifier.text_places import Places, TextItem
 from verifier.texts import TextFault, TooManyDeletions, read_ranges
 
 log = structlog.get_logger()
+
+Typed = tuple[int, list[tuple[str, list[tuple[int, int, str]]]]]
+"""Edits that the worker makes: see `text_worker.Typed`."""
+_END: Final = 1 << 53
+"""A place behind the end of any text."""
 
 
 class Looked(msgspec.Struct, frozen=True, array_like=True):
@@ -183,13 +188,14 @@ class Texts:
                 "bad_input", f"that is no Yjs update of format v1 that texts take: {error}"
             ) from None
         found = await self._look_at([update], clear_size=TEXT_IMPORT_SIZE_MAX + 1)
-        texts = [(one.root, one.text) for one in found.clear or () if one.text]
-        if sum(len(text) for _, text in texts) > TEXT_IMPORT_SIZE_MAX:
+        texts = [one for one in found.clear or () if one.text]
+        if sum(len(one.text) for one in texts) > TEXT_IMPORT_SIZE_MAX:
             raise ServiceError("too_large", f"over {TEXT_IMPORT_SIZE_MAX} characters", "import it in parts")
         async with self._remember(target).writing:
             version = await self.version(target)
             client = await self._clients.give_own(target, version)
-            typed = (await self._look_at([version.update], typed=(client, texts))).typed
+            edits = [(one.root, [(_END, _END, one.text)]) for one in texts]
+            typed = (await self._look_at([version.update], typed=(client, edits))).typed
             if typed is None:
                 raise ServiceError("bad_input", "the text cannot be typed here")
             [pushed] = await self._write_new(target, version, [typed])
@@ -422,7 +428,7 @@ class Texts:
         root: str | None = None,
         vector: bytes | None = None,
         clear_size: int | None = None,
-        typed: tuple[int, list[tuple[str, str]]] | None = None,
+        typed: Typed | None = None,
     ) -> Looked:
         async with self._merging:
             return await self._hub.run_blocking(run_worker, updates, root, vector, clear_size, typed)
@@ -554,7 +560,7 @@ def run_worker(
     root: str | None = None,
     vector: bytes | None = None,
     clear_size: int | None = None,
-    typed: tuple[int, list[tuple[str, str]]] | None = None,
+    typed: Typed | None = None,
 ) -> Looked:
     """Run `text_worker.look` in a process of its own.
 

@@ -9,7 +9,7 @@ from unittest.mock import patch
 import msgspec
 
 from node.content import text_worker
-from node.content.texts import Looked
+from node.content.texts import Looked, Typed
 
 
 def _say(run: Callable[[Callable[[bytes], None]], None]) -> tuple[bytes, bool]:
@@ -26,7 +26,7 @@ def look_here(
     root: str | None = None,
     vector: bytes | None = None,
     clear_size: int | None = None,
-    typed: tuple[int, list[tuple[str, str]]] | None = None,
+    typed: Typed | None = None,
 ) -> Looked:
     """Look at updates as `node.content.texts.run_worker` does."""
     with patch.object(text_worker, "_say", _say):

@@ -6,7 +6,6 @@ import pwd
 import re
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import typer
@@ -20,13 +19,14 @@ from node.cli.answers import print_fields, print_table
 from node.cli.command_table import COMMANDS, GROUPS
 from node.cli.main import app
 from node.cli.progress import show_progress
-from node.cli.shared import agrees, confirm, fail, repo_in_use
+from node.cli.shared import agrees, confirm, fail
 from node.cli.wording import first_line, progress_line
 from node.runtime.errors import ERROR_KINDS, ServiceError
 from node.runtime.wording import counted
 from ravel.characters import display_safe
 from ravel.types.values import SyncProgress
 from tests.support.processes import RAVEL
+from tests.unit.node.cli.conftest import run_command
 
 DOCS = Path(__file__).parents[4] / "docs"
 
@@ -63,32 +63,27 @@ def test_every_error_code_stands_in_the_docs_with_its_numbers() -> None:
         assert f"| {kind.exit_code} | `{code}` | {kind.http_status} |" in text, code
 
 
-def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr("sys.argv", ["ravel", *arguments])
-    with pytest.raises(SystemExit) as caught:
-        main_module.main()
-    return int(caught.value.code or 0)
-
-
 def test_errors_have_their_exit_codes_and_a_next_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     home = str(tmp_path / "home")
-    assert _run(monkeypatch, "--home", home, "status") == ERROR_KINDS["not_initialised"].exit_code
+    assert run_command(monkeypatch, "--home", home, "status") == ERROR_KINDS["not_initialised"].exit_code
     said = capsys.readouterr().err
     assert "next:  give the right folder by --home or RAVEL_HOME; a new node here: ravel --home" in said
-    assert _run(monkeypatch, "--home", home, "init", "--clear", "--json") == 0
+    assert run_command(monkeypatch, "--home", home, "init", "--clear", "--json") == 0
     assert set(json.loads(capsys.readouterr().out)) == {"home", "config", "node", "user", "protection"}
-    assert _run(monkeypatch, "--home", home, "status", "--json") == ERROR_KINDS["not_running"].exit_code
+    assert (
+        run_command(monkeypatch, "--home", home, "status", "--json") == ERROR_KINDS["not_running"].exit_code
+    )
     assert json.loads(capsys.readouterr().out)["error"]["code"] == "not_running"
-    assert _run(monkeypatch, "--home", home, "nonsense") == 2
+    assert run_command(monkeypatch, "--home", home, "nonsense") == 2
 
 
 def test_a_path_that_the_system_refuses_is_an_error_with_advice_and_no_defect(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     long = str(tmp_path / ("x" * 300))
-    assert _run(monkeypatch, "--home", long, "status") == ERROR_KINDS["storage_failed"].exit_code
+    assert run_command(monkeypatch, "--home", long, "status") == ERROR_KINDS["storage_failed"].exit_code
     said = capsys.readouterr().err
     assert "File name too long" in said
     assert "next:" in said
@@ -110,11 +105,11 @@ def test_a_deleted_current_folder_is_said(
     monkeypatch.chdir(gone)
     gone.rmdir()
     for arguments in (("--home", "x", "status"), ("--home", home, "restore", "backup")):
-        assert _run(monkeypatch, *arguments) != 1
+        assert run_command(monkeypatch, *arguments) != 1
         said = capsys.readouterr().err
         assert "next:" in said
         assert "Traceback" not in said
-    assert _run(monkeypatch, "--home", "x", "status") == ERROR_KINDS["bad_request"].exit_code
+    assert run_command(monkeypatch, "--home", "x", "status") == ERROR_KINDS["bad_request"].exit_code
     assert "the current folder has been deleted" in capsys.readouterr().err
 
 
@@ -122,8 +117,8 @@ def test_help_needs_no_home_folder(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _without_home(monkeypatch)
-    assert _run(monkeypatch, "status", "--help") == 0
-    assert _run(monkeypatch, "status") == ERROR_KINDS["bad_request"].exit_code
+    assert run_command(monkeypatch, "status", "--help") == 0
+    assert run_command(monkeypatch, "status") == ERROR_KINDS["bad_request"].exit_code
     assert "next:  name the node's folder: --home FOLDER" in capsys.readouterr().err
 
 
@@ -142,9 +137,9 @@ def test_init_says_what_to_type_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("RAVEL_HOME", str(tmp_path / "home"))
-    assert _run(monkeypatch, "init", "--clear", "--listen", "127.0.0.1:0") == 0
+    assert run_command(monkeypatch, "init", "--clear", "--listen", "127.0.0.1:0") == 0
     assert "Start it with:  ravel up\n" in capsys.readouterr().out
-    assert _run(monkeypatch, "id") == 0
+    assert run_command(monkeypatch, "id") == 0
     assert "node" in capsys.readouterr().out
 
 
@@ -152,67 +147,8 @@ def test_a_bad_expiry_is_refused_before_anything_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAVEL_HOME", str(tmp_path / "home"))
-    _run(monkeypatch, "init", "--clear")
-    assert _run(monkeypatch, "repo", "invite", "x", "--expires", "soon") != 0
-
-
-_FINAL: tuple[tuple[str, ...], ...] = (
-    ("member", "exclude", "notes", "ben"),
-    ("repo", "forget", "notes"),
-    ("repo", "leave", "notes"),
-    ("delete", "k3x2abcd"),
-    ("branch", "compact", "main"),
-    ("device", "remove", "phone"),
-    ("relay", "revoke", "ann"),
-)
-
-
-@pytest.mark.parametrize("words", _FINAL, ids=" ".join)
-def test_what_cannot_be_undone_is_refused_where_nobody_can_be_asked(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    words: tuple[str, ...],
-) -> None:
-    monkeypatch.setenv("RAVEL_HOME", str(tmp_path / "home"))
-    assert _run(monkeypatch, *words) == 2
-    assert "--yes" in capsys.readouterr().err
-    assert _run(monkeypatch, *words, "--yes") == ERROR_KINDS["not_initialised"].exit_code, (
-        "the daemon is asked"
-    )
-
-
-def test_nobody_is_asked_whether_to_exclude_somebody_who_is_not_there(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ben = {"user": "q" * 52, "name": "Ben", "stated_name": "Benjamin", "petname": None}
-    api = SimpleNamespace(list_members=lambda _repo: {"members": [ben]})
-    asked: list[str] = []
-
-    def prompt(text: str, **_: object) -> str:
-        asked.append(text)
-        return "n"
-
-    monkeypatch.setattr("node.cli.answers.client", lambda _context: api)
-    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
-    monkeypatch.setattr(typer, "prompt", prompt)
-    assert _run(monkeypatch, "member", "exclude", "notes", "Bem") == ERROR_KINDS["not_found"].exit_code
-    assert "no member is called 'Bem'; did you mean 'Ben'?" in capsys.readouterr().err
-    assert asked == []
-    for called in ("Ben", "Benjamin", "qqqq"):
-        assert _run(monkeypatch, "member", "exclude", "notes", called) == 2
-        assert "Exclude Ben from notes?" in asked.pop()
-
-
-def test_nobody_is_asked_whether_to_remove_a_device_that_is_not_there(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    phone = {"user": "q" * 51 + "a", "name": "phone"}
-    api = SimpleNamespace(list_devices=lambda: {"devices": [phone]})
-    monkeypatch.setattr("node.cli.answers.client", lambda _context: api)
-    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
-    assert _run(monkeypatch, "device", "remove", "fone") == ERROR_KINDS["not_found"].exit_code
-    assert "no device is called 'fone'" in capsys.readouterr().err
+    run_command(monkeypatch, "init", "--clear")
+    assert run_command(monkeypatch, "repo", "invite", "x", "--expires", "soon") != 0
 
 
 def test_a_no_changes_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -256,7 +192,7 @@ def test_a_wrong_line_is_told_in_the_readers_language(
         (("log", "main", "--limit", "0"), "'--limit': es muss mindestens 1 sein"),
         (("repo", "invite", "--permission", "x"), "'--permission': 'x' ist keins von 'read', 'write'"),
     ):
-        assert _run(monkeypatch, *arguments) == 2
+        assert run_command(monkeypatch, *arguments) == 2
         said = " ".join(capsys.readouterr().err.replace("│", " ").split())
         assert told in said, said
         assert "Fehler" in said
@@ -394,7 +330,7 @@ def test_a_text_without_quotes_is_told_how_it_is_written(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for arguments in (("write", "main", "hello", "world"), ("me", "Alice"), ("repo", "create", "a", "b")):
-        assert _run(monkeypatch, *arguments) == 2
+        assert run_command(monkeypatch, *arguments) == 2
         said = " ".join(capsys.readouterr().err.replace("│", " ").split())
         assert "A text of several words stands in quotes" in said
         assert "an option has its name before it" in said
@@ -416,7 +352,7 @@ def test_an_unset_variable_of_the_shell_is_no_item_no_key_and_no_repo_that_is_le
     arguments: tuple[str, ...],
     what: str,
 ) -> None:
-    assert _run(monkeypatch, *arguments) == ERROR_KINDS["bad_request"].exit_code
+    assert run_command(monkeypatch, *arguments) == ERROR_KINDS["bad_request"].exit_code
     said = capsys.readouterr().err
     assert f"error: an empty {what} was given" in said
     assert "a variable that is not set" in said
@@ -440,9 +376,12 @@ def test_what_is_no_command_or_lacks_something_is_told_what_to_type(
         (("repo", "xyzzy"), "No such command 'xyzzy'. There are: create"),
         (("log",), "Missing argument 'branch'. See: ravel branch list"),
         (("write", "hello"), "Missing argument 'text'. 'hello' was taken for the branch"),
-        (("member", "exclude", "ben"), "'ben' was taken for the repo. See: ravel member list"),
+        (("member", "grant", "ben"), "'ben' was taken for the repo. See: ravel member list"),
+        (("json", "set", "main", "x", "1"), "Type: ravel json put. There are: get, put"),
+        (("dict", "set"), "Type: ravel dict put"),
+        (("set", "put"), "Type: ravel set add"),
     ):
-        assert _run(monkeypatch, *arguments) == 2
+        assert run_command(monkeypatch, *arguments) == 2
         said = " ".join(capsys.readouterr().err.replace("│", " ").split())
         assert told in said, said
 
@@ -463,28 +402,3 @@ def test_help_shows_every_word_that_is_written_and_breaks_lines_once(monkeypatch
     for line, after in itertools.pairwise(lines):
         if not line.endswith("."):
             assert len(line) + 1 + len(after.split()[0]) > 76, "the next word has no room"
-
-
-@pytest.mark.parametrize(
-    "names, chosen, meant",
-    [
-        (["garden"], "", "garden"),
-        (["garden", "family"], "r1", "family"),
-        (["garden", "garden"], "r1", "r1"),
-        (["garden", "family"], "gone", None),
-        ([], "", None),
-    ],
-)
-def test_a_repo_that_is_not_named_is_the_one_in_use_or_the_only_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str], chosen: str, meant: str | None
-) -> None:
-    repos = [{"repo": f"r{number}", "name": name} for number, name in enumerate(names)]
-    api: Any = SimpleNamespace(list_repos=lambda: {"repos": repos})
-    monkeypatch.setattr("node.home.default_repo.load_default_repo", lambda _: chosen)
-    if meant is not None:
-        assert repo_in_use(tmp_path, api) == meant
-        return
-    with pytest.raises(ServiceError) as caught:
-        repo_in_use(tmp_path, api)
-    assert caught.value.code == ("ambiguous" if repos else "not_found")
-    assert "ravel use REPO" in caught.value.advice or "ravel repo create" in caught.value.advice

@@ -1,63 +1,12 @@
 """Commands on documents: what they refuse, and what they leave as it is."""
 
 import json
-import os
-from collections.abc import Callable
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from node.cli.main import app
 from node.runtime.errors import ServiceError
-
-Invoke = Callable[..., Result]
-
-
-@pytest.fixture
-def invoke(monkeypatch: pytest.MonkeyPatch) -> Invoke:
-    """Calls a command whose daemon answers by these functions."""
-
-    def invoke(*arguments: str, stdin: str = "", **answers: object) -> Result:
-        api: Any = SimpleNamespace(**answers)
-        monkeypatch.setattr("node.cli.answers.client", lambda _context: api)
-        return CliRunner().invoke(app, arguments, input=stdin)
-
-    return invoke
-
-
-def _text(text: str) -> Callable[..., dict[str, object]]:
-    return lambda *_, **__: {"text": text, "update": "", "faults": [], "refused": 0, "passed_over": 0}
-
-
-def test_a_text_that_is_not_there_empties_no_file(tmp_path: Path, invoke: Invoke) -> None:
-    out = tmp_path / "notes.txt"
-    out.write_text("as it was pulled before")
-    pull = ("text", "pull", "main", "--root", "notse", "-o", str(out))
-    done = invoke(*pull, pull_text=_text(""))
-    assert isinstance(done.exception, ServiceError)
-    assert done.exception.code == "not_found"
-    assert out.read_text() == "as it was pulled before"
-    assert invoke(*pull, pull_text=_text("newer")).exit_code == 0
-    assert out.read_text() == "newer"
-
-
-def test_a_text_that_finds_no_room_leaves_the_file_that_was_there(
-    tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = tmp_path / "notes.txt"
-    out.write_text("as it was pulled before")
-
-    def fail(_handle: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", fail)
-    done = invoke("text", "pull", "main", "--root", "a", "-o", str(out), pull_text=_text("newer"))
-    assert isinstance(done.exception, ServiceError)
-    assert (done.exception.code, out.read_text()) == ("storage_failed", "as it was pulled before")
-    assert [one.name for one in tmp_path.iterdir()] == ["notes.txt"]
+from tests.unit.node.cli.conftest import Invoke
 
 
 @pytest.mark.parametrize("value", ['{"a": 1, "a": 2}', '[{"b": {"a": 1, "c": 1, "a": 1}}]'])
@@ -107,3 +56,37 @@ def test_a_query_says_whether_there_are_more(invoke: Invoke, sort: str, limit: i
     answer = json.loads(done.stdout)
     assert (len(answer["documents"]), answer["more"]) == (min(limit, 3), has_more)
     assert ("there are more than" in done.stderr) == has_more
+
+
+@pytest.mark.parametrize(
+    "arguments, answer, said",
+    [
+        (("json", "put", "main", "due", "1"), {"commits": ["c" * 52]}, "Put due."),
+        (("json", "put", "main", "", "1"), {"commits": ["c" * 52]}, "Put the whole document."),
+        (("json", "put", "main", "due", "1"), {"commits": []}, "Nothing to write: it has that value."),
+        (("json", "rm", "main", "due"), {"commits": ["c" * 52]}, "Deleted due."),
+        (("document", "rename", "main", "set", "Plants"), {"title": "Plants"}, "Its title is Plants now."),
+        (("document", "rename", "main", "set", ""), {"title": ""}, "It has no title any more."),
+        (
+            ("document", "rm", "main", "set"),
+            {"commits": []},
+            "Hidden from the list. Its next write shows it again.",
+        ),
+        (("set", "snapshot", "main"), {"commits": ["c"]}, "Wrote its content again, in 1 commit."),
+        (("set", "snapshot", "main"), {"commits": []}, "Nothing to write: it is compacted already."),
+    ],
+    ids=lambda one: " ".join(one) if isinstance(one, tuple) else "",
+)
+def test_a_change_of_a_document_is_said_in_a_sentence(
+    invoke: Invoke, arguments: tuple[str, ...], answer: dict[str, object], said: str
+) -> None:
+    names = ("edit_json", "rename_document", "remove_document", "snapshot_set")
+    done = invoke(*arguments, **dict.fromkeys(names, lambda *_, **__: answer))
+    assert done.output == f"{said}\n"
+
+
+def test_lines_that_were_written_are_counted(invoke: Invoke) -> None:
+    done = invoke("set", "add", "main", "-", stdin="pears\nplums\n", edit_set=lambda **_: {"added": []})
+    assert done.stdout == "2 items written.\n"
+    done = invoke("dict", "put", "main", "-", stdin='{"a": "b"}\n', edit_dict=lambda **_: {"put": ["a"]})
+    assert done.stdout == "1 line written.\n"

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from node.cli import answers, branch_commands, inbox_commands, peer_commands, relay_commands
-from node.cli.document_commands import _write_text
 from node.cli.status_view import print_overview
+from node.cli.text_commands import _write_text
 from node.runtime.errors import ServiceError
 
 Capture = pytest.CaptureFixture[str]
