@@ -13,8 +13,9 @@ from functools import wraps
 from typing import Annotated, Any, Final, get_args
 
 import typer
-from typer.models import ArgumentInfo
+from typer.models import OptionInfo
 
+from node.cli.command_table import REPO_LEFT_OUT
 from node.cli.hints import as_called
 from node.cli.printing import (
     ID_WIDTH,
@@ -150,6 +151,38 @@ def _check_absent(context: Any, name: str) -> None:  # noqa: ANN401  # typer's o
         raise ServiceError("bad_request", f"an empty {name} was given", EMPTY_ADVICE)
 
 
+def _arguments(signature: inspect.Signature) -> tuple[inspect.Parameter | None, list[str]]:
+    """Return the repo that is the first argument of a command, if it has one, and names of the others that it needs."""
+    found = [
+        one
+        for one in signature.parameters.values()
+        if one.annotation not in ("Client", typer.Context)
+        and not any(isinstance(said, OptionInfo) for said in get_args(one.annotation))
+    ]
+    if not found or found[0].name != "repo":
+        return None, []
+    return found[0], [one.name for one in found[1:] if one.default is inspect.Parameter.empty]
+
+
+def _repo_left_out(
+    context: Any,  # noqa: ANN401  # typer's own
+    api: Any,  # noqa: ANN401  # the folder's client
+    values: Mapping[str, object],
+    others: Sequence[str],
+) -> str:
+    """Return the repo that a line means that names none. Raises ServiceError, which says how the line was read."""
+    is_shifted = context.meta.get(REPO_LEFT_OUT, False)
+    if not is_shifted:
+        _check_absent(context, "repo")
+    try:
+        return repo_in_use(settings(context).home, api)
+    except ServiceError as error:
+        if not is_shifted:
+            raise
+        read = f"{values[others[0]]!r} was taken for the {others[0]}"
+        raise ServiceError(error.code, f"{error.message}; {read}", error.advice) from None
+
+
 def prints(
     printer: Printer | None = None,
 ) -> Callable[[Callable[..., Mapping[str, object] | Outcome | None]], Callable[..., None]]:
@@ -166,12 +199,12 @@ def prints(
             None,
         )
 
+        repo, others = _arguments(signature)
         is_repo_optional = (
-            given is not None
+            repo is not None
+            and given is not None
             and given.annotation == "Client"
-            and "repo" in signature.parameters
-            and signature.parameters["repo"].default == ""
-            and isinstance(get_args(signature.parameters["repo"].annotation)[1], ArgumentInfo)
+            and (repo.default == "" or bool(others))
         )
 
         @wraps(function)
@@ -182,9 +215,7 @@ def prints(
                 values[given.name] = _LateClient(context) if given.annotation == "Client" else context
             try:
                 if is_repo_optional and not values["repo"]:
-                    _check_absent(context, "repo")
-                    api: Any = values[given.name]  # type: ignore[union-attr]  # it is there
-                    values["repo"] = repo_in_use(settings(context).home, api)
+                    values["repo"] = _repo_left_out(context, values[given.name], values, others)  # type: ignore[union-attr]  # it is there
                 found = function(**values)
             except ServiceError as error:
                 asked = vars(values[given.name]).get("_client") if given is not None else None
@@ -206,6 +237,8 @@ def prints(
                 raise typer.Exit(outcome.exit_code)
 
         kept = [one for one in signature.parameters.values() if one is not given]
+        if is_repo_optional:
+            kept = [one.replace(default="") if one is repo else one for one in kept]
         by_name = inspect.Parameter.KEYWORD_ONLY
         added = [
             inspect.Parameter(_CONTEXT, by_name, annotation=typer.Context),

@@ -118,6 +118,10 @@ TYPERS_WORDS: Final = MappingProxyType(
 """Words that typer puts into help and errors, by what it calls them. Its line of usage stays: names and brackets."""
 
 
+REPO_LEFT_OUT: Final = "node.cli.repo_left_out"
+"""Key in the `meta` of a command's context: true where its line names no repo."""
+
+
 class LazyGroup(TyperGroup):
     """The top level, whose commands are those of `COMMANDS`."""
 
@@ -227,6 +231,27 @@ class _PlainValue:
         return self._ask_typer().coerce(value, param, ctx)  # type: ignore[arg-type]  # it is of typer's kinds
 
 
+def let_repo_be_left_out(command: "Command") -> None:
+    """Have a command take its other arguments alone, where a repo that may be left out stands before them.
+
+    As many values as it has other required arguments mean these. `ctx.meta` then has REPO_LEFT_OUT.
+    """
+    arguments = [one for one in command.params if isinstance(one, TyperArgument)]
+    needed = [one.name for one in arguments if one.required]
+    if not needed or arguments[0].name != "repo" or arguments[0].required:
+        return
+    parse = command.parse_args
+
+    def parse_args(ctx: "Context", args: list[str]) -> list[str]:
+        found, _, _ = command.make_parser(ctx).parse_args([*args])
+        if [name for name in needed if found[str(name)] is None] == needed[-1:] and found["repo"] is not None:
+            ctx.meta[REPO_LEFT_OUT] = True
+            return parse(ctx, ["", *args])
+        return parse(ctx, args)
+
+    vars(command)["parse_args"] = parse_args
+
+
 def _is_text(value: object) -> bool:
     """Return False for an argument that is not Unicode, which has surrogates."""
     try:
@@ -261,6 +286,7 @@ def _prepare_help(command: "Command") -> None:
         "."
     )  # one line of a list, where it fits
     take_plainly(command)
+    let_repo_be_left_out(command)
     _say_help(command)
     for parameter in command.params:
         if isinstance(parameter, TyperArgument | TyperOption) and parameter.help:

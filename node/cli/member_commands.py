@@ -245,6 +245,7 @@ def set_quorum(
 def _subject(one: "ProposalView") -> str:
     branch = one.get("branch")
     return branch[:ID_WIDTH] if branch else person(one["user_name"], one["user"])
+    repo: RepoArgument = "",
 
 
 def _print_quorum(answer: "QuorumState") -> None:

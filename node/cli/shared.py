@@ -116,9 +116,11 @@ def repo_in_use(home: Path, api: "Client") -> str:
     from node.home.default_repo import load_default_repo
 
     chosen, repos = load_default_repo(home), api.list_repos()["repos"]
-    found = [one for one in repos if one["repo"] == chosen] or repos
+    own = [one for one in repos if not _is_made_by_itself(one)] or repos
+    found = [one for one in repos if one["repo"] == chosen] or own
     if len(found) != 1:
-        names = ", ".join(one["name"] or one["repo"] for one in repos[:_REPOS_NAMED_MAX])
+        names = ", ".join(one["name"] or one["repo"] for one in own[:_REPOS_NAMED_MAX])
+        names += f" and {len(own) - _REPOS_NAMED_MAX} more" if len(own) > _REPOS_NAMED_MAX else ""
         raise ServiceError(
             "ambiguous" if repos else "not_found",
             f"it is not said which repo is meant: {names}" if repos else "there is no repo here yet",
@@ -129,6 +131,11 @@ def repo_in_use(home: Path, api: "Client") -> str:
     [one] = found
     is_unique = sum(other["name"] == one["name"] for other in repos) == 1
     return one["name"] if one["name"] and is_unique else one["repo"]
+
+
+def _is_made_by_itself(repo: "RepoView") -> bool:
+    """Return True for a repo that Ravel made for this user's comments or devices, and that nobody means unnamed."""
+    return repo["of_devices"] or (repo["name"] == "comments" and repo["permission"] == "owner")
 
 
 def say(text: str) -> None:
