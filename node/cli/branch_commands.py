@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from node.cli import words
-from node.cli.answers import Fields, Outcome, Table, print_fields, prints, short
+from node.cli.answers import Fields, Outcome, Table, prints, short
+from node.cli.commit_view import CommitPrinter, VerdictPrinter, kind_line
 from node.cli.completion import complete_branches
 from node.cli.inputs import read_input, write_lines
 from node.cli.links import capability_outcome, print_link
@@ -19,14 +20,12 @@ from node.cli.wording import (
     author,
     author_of,
     check_text,
-    first_line,
     post_text,
     time_of,
     with_branch_names,
     without_attached,
 )
 from node.runtime.errors import ServiceError
-from node.runtime.language import in_language
 from node.runtime.wording import counted
 from protocol.limits.formats import TEXT_SIZE_MAX
 from protocol.limits.users import POSTS_COUNT_MAX
@@ -35,8 +34,8 @@ if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from collections.abc import Mapping, Sequence
 
     from ravel import Client
-    from ravel.types.branches import BranchList, BranchMerge, BranchView, CompactionResult, MergeResult
-    from ravel.types.commits import CommitItem, CommitView, VerdictView, VoidList
+    from ravel.types.branches import BranchList, BranchView, CompactionResult, MergeResult
+    from ravel.types.commits import CommitView, VerdictView, VoidList
     from ravel.types.members import MemberChangeView, MembershipChange
     from ravel.types.quorums import Proposal
     from ravel.types.timelines import BranchState, PastCommits, TimelineDigest, TimelineWindow
@@ -51,7 +50,6 @@ BranchArgument = Annotated[
     str,
     typer.Argument(help="Name, REPO:NAME, id, or unique prefix of an id.", autocompletion=complete_branches),
 ]
-_MERGE_FIELDS = ("branch", "merged", "commit", "carried")
 _TEXT_WIDTH = 72
 _SHOWN = 20
 _SHOWN_MAX = 1000
@@ -157,11 +155,12 @@ def fork(
     return api.fork_branch(branch, name, commit=at)
 
 
-def print_merge(answer: "MergeResult") -> None:
-    """Print what a merge wrote, and on stderr what it left and what to do about it."""
+def print_merge(shown: "tuple[MergeResult, str]") -> None:
+    """Print what a merge wrote into a branch of that name, and on stderr what it left and what to do about it."""
+    answer, target = shown
     names, left = answer["files_left"], answer["left"]
     if answer["commit"] is not None:
-        print_fields((name, value) for name, value in answer.items() if name in _MERGE_FIELDS)
+        words.MERGED({**answer, "target": target})
     elif names or left:
         say_wrapped("Nothing was merged.")
     else:
@@ -188,13 +187,14 @@ def merge(
     target: Annotated[
         str, typer.Argument(help="The branch to merge into.", autocompletion=complete_branches)
     ],
-) -> "BranchMerge":
+) -> Outcome:
     """Merge a branch into another. One must continue the other, or both the same branch.
 
     What the target does not have yet is written there again, by you, each commit with its origin. Merging once more
     takes only what is new since.
     """
-    return api.merge_branch(target, source)
+    answer = api.merge_branch(target, source)
+    return Outcome(answer, shown=(answer, target))
 
 
 @branch.command("capability")
@@ -267,7 +267,7 @@ def remove_tag(api: "Client", repo: RepoArgument, name: str) -> "RootCommit":
     return api.remove_tag(repo, name)
 
 
-@prints()
+@prints(CommitPrinter())
 def show(
     api: "Client", commit: Annotated[str, typer.Argument(help="A commit's id or a unique prefix.")]
 ) -> "CommitView":
@@ -275,7 +275,7 @@ def show(
     return api.show_commit(commit)
 
 
-@prints()
+@prints(VerdictPrinter())
 def why(
     api: "Client", commit: Annotated[str, typer.Argument(help="A commit's id or a unique prefix.")]
 ) -> "VerdictView":
@@ -326,7 +326,7 @@ _TIMELINE = Table(
     "rank",
     ("time", time_of("time")),
     ("author", author_of),
-    ("text", lambda item: post_text(item, _TEXT_WIDTH) or _kind(item)),
+    ("text", lambda item: post_text(item, _TEXT_WIDTH) or kind_line(item)),
 )
 
 
@@ -356,7 +356,7 @@ class _TimelinePrinter:
 
 def _line(item: "Mapping[str, Any]") -> str:
     # The API gives a CommitItem, or a row of members, which has a `change`.
-    return item.get("change") or post_text(item, 2 * _TEXT_WIDTH) or _kind(item)  # type: ignore[arg-type]
+    return item.get("change") or post_text(item, 2 * _TEXT_WIDTH) or kind_line(item)  # type: ignore[arg-type]
 
 
 _DIGEST = Fields("digest", ("commits of the branch", "commits"), ("heads", "head_count"))
@@ -448,24 +448,3 @@ def _changes(
         ):
             return api.list_member_changes(repo["repo"], since=since)["changes"]
     return []  # a branch that is followed by itself
-
-
-_KINDS = {
-    "branch-root": "the branch began",
-    "checkpoint": "a checkpoint",
-    "imported": "imported",
-    "snapshot": "compacted",
-}
-"""Kind of a commit without a text -> what people read of it."""
-
-
-def _kind(item: "CommitItem") -> str:
-    """Return the line of a commit that is no post: its kind, and why its content is not here, or what it names."""
-    for lack in ("not_kept", "erased", "unreadable", "damaged"):
-        if item.get(lack):
-            return f"({item['kind']}, {'not kept here' if lack == 'not_kept' else lack})"
-    named = ", ".join(item.get("files", ()))
-    for said in (item.get("continues"), item.get("merged")):
-        named = named or (f"{said['branch'][:12]} at {said['commits'][0][:12]}" if said else "")
-    kind = _KINDS.get(item["kind"], item["kind"]) if is_terminal() else item["kind"]
-    return first_line(f"({in_language(kind)}{': ' if named else ''}{named})", _TEXT_WIDTH)

@@ -77,7 +77,7 @@ def add(
     named, skipped = name_paths(paths, name), Skipped()
     # Looked through twice: the first time tells how much there is, and what cannot be added, before anything is sent.
     total = sum(found.size for found in find_files(named, Skipped(), with_hidden=hidden))
-    with show_progress("sent", "byte", total) as progress:
+    with show_progress("read", "byte", total) as progress:
         found = find_files(named, skipped, with_hidden=hidden)
         upload = Uploader(lambda body: api.add_files(branch, body), found, progress).run()
     if len(paths) == 1 and paths[0].is_file() and upload.last is not None:
@@ -274,7 +274,7 @@ def _add_stream(api: "Client", branch: str, path: Path, name: str) -> "FileView"
     try:
         with (
             sys.stdin.buffer if str(path) == "-" else path.open("rb") as source,
-            show_progress("sent", "byte", None) as progress,
+            show_progress("read", "byte", None) as progress,
         ):
             return api.add_file(branch, _read(source, progress), name=name or path.name)
     except OSError as error:

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from node.cli.answers import Outcome, print_fields, print_table, prints
+from node.cli import words
+from node.cli.answers import Outcome, print_table, prints
 from node.cli.completion import complete_branches
+from node.cli.printing import say_wrapped
 from node.cli.progress import show_progress
 from node.runtime.errors import ERROR_KINDS, EXIT_OK, ServiceError
+from node.runtime.wording import counted
 from protocol.limits.formats import NAME_SIZE_MAX
 from protocol.limits.users import IMPORTED_WINDOW_MAX
 from ravel.characters import display_safe
@@ -35,9 +38,12 @@ BranchOption = Annotated[
 
 
 def _print_log(report: "SsbReport") -> None:
-    counts = [("imported", report.imported), ("already", report.already), ("feeds", len(report.feeds))]
-    print_fields([*counts, ("refused", report.refused.total())])
+    feeds = counted(len(report.feeds), "feed")
+    say_wrapped(
+        f"Imported {counted(report.imported, 'message')} of {feeds}. There already: {report.already}."
+    )
     if report.refused:
+        say_wrapped(f"Refused: {report.refused.total()}.")
         print_table(("reason", "messages"), report.refused.most_common())
 
 
@@ -114,7 +120,7 @@ def _refusals(path: Path | None) -> Iterator[Callable[["RefusedLine"], None]]:
 
 
 @import_.command("git")
-@prints()
+@prints(words.IMPORTED)
 def import_git(
     api: "Client",
     path: Annotated[Path, typer.Argument(help="A git repository.")],
@@ -135,7 +141,7 @@ def import_git(
 
 
 @import_.command("jsonl")
-@prints()
+@prints(words.IMPORTED)
 def import_jsonl(
     api: "Client",
     file: Annotated[Path, typer.Argument(help="JSON Lines, or the same with .gz.")],

@@ -12,6 +12,7 @@ from node.cli.branch_commands import BranchArgument, print_merge
 from node.cli.hints import command
 from node.cli.printing import id_text_shown, print_next, say_wrapped
 from node.cli.repo_commands import RepoArgument
+from node.cli.shared import YesOption, confirm
 from node.cli.wording import author, first_line, post_text, time_of, with_branch_names
 from node.runtime.errors import ServiceError
 from node.runtime.wording import counted
@@ -19,7 +20,6 @@ from ravel.characters import display_safe
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client
-    from ravel.types.branches import MergeResult
     from ravel.types.inbox import CommentList, OfferAnswer, OfferMade, OfferPreview
 
 inbox = typer.Typer(no_args_is_help=True, help="Comments on documents, and commits offered by others.")
@@ -113,21 +113,24 @@ def comment(
 
 
 @inbox.command("edit")
-@prints()
+@prints(words.COMMENT_EDITED)
 def edit(api: "Client", branch: BranchArgument, comment: CommentArgument, text: str) -> "OfferAnswer":
     """Give a comment of yours another text. Others see it once an admin has accepted it."""
     return api.edit_comment(branch, comment, text)
 
 
 @inbox.command("delete")
-@prints()
-def delete(api: "Client", branch: BranchArgument, comment: CommentArgument) -> "OfferAnswer":
+@prints(words.COMMENT_DELETED)
+def delete(
+    api: "Client", branch: BranchArgument, comment: CommentArgument, yes: YesOption = False
+) -> "OfferAnswer":
     """Delete a comment of yours. This needs nobody's answer."""
+    confirm(f"No edit brings the comment {comment[:ID_WIDTH]} back. Delete it?", yes=yes)
     return api.delete_comment(branch, comment)
 
 
 @inbox.command("trust")
-@prints()
+@prints(words.TRUST_ASKED)
 def trust(api: "Client", branch: BranchArgument) -> "OfferMade":
     """Ask that what you comment on a document is shown at once from now on.
 
@@ -212,6 +215,9 @@ def refuse(api: "Client", repo: RepoArgument, offer: OfferArgument) -> "OfferAns
 
 @inbox.command("merge")
 @prints(print_merge)
-def merge(api: "Client", repo: RepoArgument, offer: OfferArgument) -> "MergeResult":
+def merge(api: "Client", repo: RepoArgument, offer: OfferArgument) -> Outcome:
     """Merge an accepted offer: you write each of its commits again, with its origin."""
-    return api.merge_offer(repo, offer)
+    answer = api.merge_offer(repo, offer)
+    names = {one["branch"]: one["name"] for one in api.list_branches(repo)["branches"]}
+    target = f"{repo}:{names.get(answer['branch'], answer['branch'][:ID_WIDTH])}"
+    return Outcome(answer, shown=(answer, target))

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from node.cli.answers import Fields, Outcome, Table, prints
+from node.cli import words
+from node.cli.answers import Outcome, Table, prints
 from node.cli.branch_commands import BranchArgument
 from node.cli.document_commands import NameOption
 from node.cli.hints import command
@@ -60,7 +61,7 @@ def get(api: "Client", branch: BranchArgument, name: NameOption = "") -> "JsonDo
 
 
 @json_.command("put")
-@prints(Fields("commits"))
+@prints(words.JSON_PUT)
 def put(
     api: "Client",
     branch: BranchArgument,
@@ -74,7 +75,7 @@ def put(
 
 
 @json_.command("rm")
-@prints(Fields("commits"))
+@prints(words.JSON_REMOVED)
 def remove(
     api: "Client", branch: BranchArgument, path: PathArgument, name: NameOption = ""
 ) -> "JsonEditResult":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from node.cli.answers import Outcome, Table, print_fields, prints
-from node.cli.printing import is_verbose
+from node.cli.printing import is_terminal, is_verbose, say_wrapped
 from node.cli.shared import SetOption, client, note_faults, note_requests, settings, unlocked
 from node.cli.status_view import damaged_line, lost_line, print_overview, print_standings
 from node.cli.streams import lose_output
@@ -133,19 +133,44 @@ def status(context: typer.Context) -> Outcome:
     return Outcome({**answer, "standings": standings}, shown=(answer, repos, name))
 
 
-def _print_storage(answer: "StorageUse") -> None:
-    parts = ("database", "log", "older", "packs", "free")
-    print_fields((name, size_text(answer[name])) for name in parts)  # type: ignore[literal-required]  # named above
-    if answer["relay"]:
-        relay = answer["relay"]
-        room = f"{size_text(relay['size'])} of {size_text(relay['size_max'])}, {counted(relay['topics'], 'topic')}"
-        print_fields([("relay", room)])
-    size = ("size", lambda one: size_text(one["size"]))
-    Table("days", "day", "commits", size)(answer)
-    Table("causes", "cause", "commits", size)(answer)
+class _StoragePrinter:
+    """Printer of the use of the disk: in sentences on a terminal; all numbers in a pipe and where all is asked for."""
+
+    has_more = True
+
+    def __call__(self, answer: "StorageUse") -> None:
+        """Print it."""
+        size = ("size", lambda one: size_text(one["size"]))
+        causes = Table("causes", "cause", "commits", size)
+        if is_terminal() and not is_verbose():
+            say_wrapped(_storage_sentence(answer))
+            if (relay := answer["relay"]) is not None:
+                kept, most = size_text(relay["size"]), size_text(relay["size_max"])
+                say_wrapped(f"Kept for others: {kept} of {most}, in {counted(relay['topics'], 'topic')}.")
+            if answer["causes"]:
+                say_wrapped("Of what came in the last 30 days:")
+                causes(answer)
+            return
+        parts = ("database", "log", "older", "packs", "free")
+        print_fields((name, size_text(answer[name])) for name in parts)  # type: ignore[literal-required]  # named above
+        if (relay := answer["relay"]) is not None:
+            room = f"{size_text(relay['size'])} of {size_text(relay['size_max'])}, {counted(relay['topics'], 'topic')}"
+            print_fields([("relay", room)])
+        Table("days", "day", "commits", size)(answer)
+        causes(answer)
 
 
-@prints(_print_storage)
+def _storage_sentence(answer: "StorageUse") -> str:
+    whole = answer["database"] + answer["log"] + answer["older"] + answer["packs"]
+    said = f"Ravel takes {size_text(whole)} here, and {size_text(answer['free'])} of the disk are free."
+    if answer["packs"]:
+        said += f" Files take {size_text(answer['packs'])}."
+    if answer["older"]:
+        said += f" Copies from before repairs and upgrades take {size_text(answer['older'])}."
+    return said
+
+
+@prints(_StoragePrinter())
 def storage(api: "Client") -> "StorageUse":
     """Show disk use, growth on each of the last days and by cause, and a relay's free quota."""
     return api.show_storage()

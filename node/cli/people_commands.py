@@ -1,13 +1,16 @@
 """me, name: what this user calls itself, and what it calls others."""
 
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from node.cli.answers import Fields, Outcome, Says, Table, prints, short
-from node.cli.hints import as_called
+from node.cli import words
+from node.cli.answers import Outcome, Says, Table, prints, short
+from node.cli.printing import id_text_shown
 from node.runtime.errors import ServiceError
+from node.runtime.wording import counted
 from protocol.limits.formats import PROFILE_COLOR_COUNT
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
@@ -15,24 +18,28 @@ if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel.types.people import OwnName
 
 
-def _repos_line(answer: "OwnName") -> str:
+def _own_name(answer: Mapping[str, Any]) -> str:
+    """Say what this user is called, and where that is seen."""
     counts = Counter(repo["state"] for repo in answer["repos"])
-    texts = (
-        ("stated", "up to date"),
-        ("due", "to come within a minute, or when the node can write there"),
-        ("not_permitted", "in which you may not write"),
-    )
-    return ", ".join(f"{counts[state]} {text}" for state, text in texts if counts[state]) or "none"
+    user = id_text_shown(answer["user"])
+    lines = ["You have no name yet: `ravel me --name NAME` states one."]
+    if answer["name"]:
+        lines = [f"You are called {answer['name']}.  {user}"]
+        told = counts["stated"], counts["due"]
+        if told[0]:
+            lines.append(f"Members see it in {counted(told[0], 'repo')}.")
+        if told[1]:
+            lines.append(
+                f"It comes to {counted(told[1], 'repo')} within a minute, or when this computer can write there."
+            )
+        if absent := counts["not_permitted"]:
+            lines.append(f"It is not seen in {counted(absent, 'repo')}, where you may not write.")
+    if answer["color"] is not None:
+        lines.append(f"Your color has the number {answer['color']}.")
+    return "\n".join(lines)
 
 
-@prints(
-    Fields(
-        "user",
-        ("name", lambda answer: answer["name"] or as_called("none: `ravel me --name NAME` states one")),
-        "color",
-        ("repos", _repos_line),
-    )
-)
+@prints(Says(_own_name))
 def me(
     api: "Client",
     name: Annotated[str | None, typer.Option(help="Your name, as members of your repos see it.")] = None,
@@ -69,7 +76,7 @@ _PETNAMES = Table(
 )
 
 
-@prints(lambda answer: (_PETNAMES if "listed" in answer else Fields())(answer))
+@prints(lambda answer: (_PETNAMES if "listed" in answer else words.PETNAME_SET)(answer))
 def name(
     api: "Client",
     user: Annotated[

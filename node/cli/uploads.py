@@ -123,7 +123,7 @@ def attach_files(api: "Client", branch: str, paths: Sequence[Path]) -> list[str]
             "bad_request", f"a post names {ACK_COUNT_MAX} files at most", "ravel file add takes a folder"
         )
     commits: list[str] = []
-    with show_progress("sent", "byte", sum(one.size for one in found)) as progress:
+    with show_progress("read", "byte", sum(one.size for one in found)) as progress:
         sent = 0
         for one in found:
             with closing(_OpenFile(one)) as file:

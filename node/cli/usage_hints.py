@@ -51,7 +51,9 @@ _NAMES: Final = MappingProxyType(
 """Argument that is missing -> command that shows what may stand there."""
 _MEANT: Final = MappingProxyType(
     {
+        "add": ("put", "create", "set"),
         "all": ("list",),
+        "change": ("edit", "put", "set", "rename"),
         "create": ("add", "put", "invite"),
         "delete": ("rm", "remove", "revoke", "exclude", "forget"),
         "get": ("show", "list"),
@@ -59,9 +61,13 @@ _MEANT: Final = MappingProxyType(
         "list": ("show",),
         "ls": ("list",),
         "new": ("create", "add", "invite"),
+        "put": ("add", "set"),
         "remove": ("rm", "exclude", "revoke", "forget"),
         "rm": ("remove", "revoke", "exclude", "forget"),
-        "show": ("list", "look"),
+        "set": ("put", "add", "grant"),
+        "show": ("list", "look", "get", "pull"),
+        "update": ("edit", "put", "set", "rename"),
+        "write": ("put", "add", "edit"),
     }
 )
 """Words that people type in a group -> what a group may have in their place, the best first."""

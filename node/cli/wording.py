@@ -78,18 +78,19 @@ def post_text(item: Mapping[str, Any], width: int) -> str:
             text = first_line(named_text(item), width) if name == "edits" else ""
             return first_line(f"({verb} {item[name][:ID_WIDTH]}){': ' if text else ''}{text}", width)
     reply = item.get("reply_to")
-    before = f"re {_answered(reply)}: " if reply else ""
+    before = f"re {answered(reply)}: " if reply else ""
     if item.get("deleted"):
         return f"{before}(deleted by its author)"
     if "hidden_by" in item:
         return f"{before}(hidden by {person(item['hidden_by_name'], item['hidden_by'])})"
-    files = ", ".join(_file_shown(file) for one in item.get("attachments", ()) for file in one["files"])
+    files = ", ".join(file_shown(file) for one in item.get("attachments", ()) for file in one["files"])
     behind = (" (edited)" if "edited_at" in item else "") + (f" [{files}]" if files else "")
     text = first_line(named_text(item), max(width - len(before) - len(behind), _TEXT_WIDTH_MIN))
     return first_line(f"{before}{text}{behind}", width) if text or files else ""
 
 
-def _file_shown(file: Mapping[str, Any]) -> str:
+def file_shown(file: Mapping[str, Any]) -> str:
+    """Return a file's name, with its size where that is known."""
     return file["name"] if file["size"] is None else f"{file['name']} ({size_text(file['size'])})"
 
 
@@ -107,7 +108,8 @@ def named_text(item: Mapping[str, Any]) -> str:
     return text
 
 
-def _answered(reply: Mapping[str, Any]) -> str:
+def answered(reply: Mapping[str, Any]) -> str:
+    """Return who wrote the post that a reply answers, its id, and what became of it."""
     who = person(reply["author_name"], reply["author"], ID_WIDTH) if "author" in reply else ""
     state = "" if reply["state"] in ("shown", "erased") else f", {reply['state']}"
     return f"{who}{' ' if who else ''}[{reply['commit'][:ID_WIDTH]}{state}]"

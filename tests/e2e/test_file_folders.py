@@ -79,9 +79,9 @@ def test_a_folder_goes_in_by_one_command_and_a_second_changes_nothing(tmp_path: 
         assert "--force" in refused
         (folder / "new").write_bytes(b"new")
         again = run_ravel(alice, "file", "add", "main", str(folder), str(alone))
-        assert "Added 1 file of " in again.stdout
+        assert "Added 1 file. " in again.stdout
         assert f"{folder}/link  (link)" in again.stdout
-        assert f"sent {size + 3} of {size + 3} bytes" in again.stderr
+        assert f"read {size + 3} of {size + 3} bytes" in again.stderr
         one = _add(alice, alone)
         assert (one["name"], one["size"], one["is_new"]) == ("alone", 7, False)
         assert len(_listed(alice)) == 1203

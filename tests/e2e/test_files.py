@@ -56,7 +56,7 @@ def test_a_large_file_goes_in_and_out_by_commands_with_flat_memory(tmp_path: Pat
         before = _resident(alice)
         run_ravel(alice, "file", "rm", "main", "warm up")
         shown = run_ravel(alice, "file", "add", "main", str(source)).stderr
-        assert f"sent {SIZE * 4} of {SIZE * 4} bytes" in shown
+        assert f"read {SIZE * 4} of {SIZE * 4} bytes" in shown
         out = tmp_path / "out.bin"
         run_ravel(alice, "file", "get", "main", "large.bin", "-o", str(out))
         assert out.read_bytes() == source.read_bytes()

@@ -60,4 +60,4 @@ def test_people_are_seen_and_meant_by_their_names(tmp_path: Path) -> None:
         alice.stop()
         alice.start()
         assert _names(alice)[ben] == "Ben", "petnames are there after a start"
-        until(lambda: "up to date" in run_ravel(bob, "me").stdout, "what bob calls itself is stated")
+        until(lambda: "Members see it in" in run_ravel(bob, "me").stdout, "what bob calls itself is stated")

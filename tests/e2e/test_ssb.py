@@ -35,12 +35,7 @@ def test_a_log_is_imported_again_and_again_and_replicates(tmp_path: Path) -> Non
             run_ravel(alice, *command, option, value, code=ERROR_KINDS[code].exit_code)
         log.write_bytes(b"".join(lines))
         shown = run_ravel(alice, *command).stdout
-        assert [line.split() for line in shown.splitlines()[:4]] == [
-            ["imported", "2"],
-            ["already", "4"],
-            ["feeds", "2"],
-            ["refused", "0"],
-        ]
+        assert shown == "Imported 2 messages of 2 feeds. There already: 4.\n"
         branch = next(
             one["branch"]
             for one in alice.client.list_branches(repo)["branches"]

@@ -14,7 +14,7 @@ DONE: MergeResult = {"branch": "b" * 52, "commit": "c" * 52, "carried": 2, "left
 @pytest.mark.parametrize(
     "answer, out, notes",
     [
-        (DONE, "carried  2", ""),
+        (DONE, f"Merged 2 commits into notes:main.  {'c' * 52}\n", ""),
         ({**DONE, "commit": None, "carried": 0}, "Nothing to merge: the target has it all.", ""),
         (
             {**DONE, "commit": None, "carried": 0, "files_left": ["a.txt", "b\u202e.txt"]},
@@ -22,13 +22,13 @@ DONE: MergeResult = {"branch": "b" * 52, "commit": "c" * 52, "carried": 2, "left
             "note: not carried, since other keys encrypt them: a.txt, b�.txt. "
             "Save them with `ravel file get` and add them with `ravel file add`",
         ),
-        ({**DONE, "left": 1}, "carried  2", "note: 1 commit too large to be carried"),
+        ({**DONE, "left": 1}, "Merged 2 commits", "note: 1 commit too large to be carried"),
     ],
 )
 def test_a_merge_says_what_it_left_and_what_to_do(
     answer: MergeResult, out: str, notes: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    print_merge(answer)
+    print_merge((answer, "notes:main"))
     printed = capsys.readouterr()
     assert out in printed.out
     assert printed.err.strip().startswith(notes)

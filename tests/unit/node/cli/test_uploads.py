@@ -408,3 +408,19 @@ def test_time_left_is_told_in_the_unit_that_fits() -> None:
     assert time_left(10, 50, 100) == ", 10 s left"
     assert time_left(60, 10, 100) == ", 9 min left"
     assert time_left(3600, 10, 35) == ", 2 h 30 min left"
+
+
+@pytest.mark.parametrize(
+    "added, already, said",
+    [
+        (3, 0, "Added 3 files, 2.0 KiB."),
+        (1, 2, "Added 1 file. 2 files were there already."),
+        (0, 3, "Nothing is new. 3 files were there already."),
+    ],
+)
+def test_files_that_were_there_are_not_said_to_be_added(
+    capsys: pytest.CaptureFixture[str], added: int, already: int, said: str
+) -> None:
+    counts = {"files": added + already, "added": added, "already": already, "bytes": 2048}
+    FILE_ADDED({**counts, "skipped": 0, "first_skipped": []})
+    assert capsys.readouterr().out == f"{said}\n"
