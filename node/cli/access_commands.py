@@ -10,7 +10,7 @@ import typer
 from node.cli.answers import JsonOption, Table, advice_of, print_fields, print_table, prints
 from node.cli.inputs import read_input
 from node.cli.printing import say_wrapped
-from node.cli.shared import client, say
+from node.cli.shared import YesOption, client, confirm, say
 from node.cli.wording import parse_duration, time_of
 from node.runtime.errors import ServiceError
 from node.runtime.wording import counted, date_text
@@ -184,9 +184,28 @@ def revoke(
     api: "Client",
     name: Annotated[str, typer.Argument(help="Its name, as in `ravel token list`.")],
     made: MadeOption = False,
+    yes: YesOption = False,
 ) -> "Revoked":
     """Revoke a token, at once and for good, and list what was made with it and stays."""
+
+    def question() -> str:
+        _check_listed("token", name, [one["name"] for one in api.list_tokens()["tokens"]])
+        return f"Apps with the token {name} will reach this node no more. Revoke {name}?"
+
+    confirm(question, yes=yes)
     return api.revoke_token(token=name, made=made)
+
+
+def _check_listed(what: str, name: str, names: list[str]) -> None:
+    """Raise ServiceError `not_found` for a name that no list has: nobody is asked about it."""
+    from node.runtime.resolve import did_you_mean
+
+    if name not in names:
+        raise ServiceError(
+            "not_found",
+            f"no {what} is called {name!r}{did_you_mean(name, names)}",
+            f"`ravel {what} list` shows what there is",
+        )
 
 
 def _print_browsers(answer: "BrowserList") -> None:
@@ -227,8 +246,15 @@ def revoke_browser(
     api: "Client",
     name: Annotated[str, typer.Argument(help="Its name, as in `ravel browser list`.")],
     made: MadeOption = False,
+    yes: YesOption = False,
 ) -> "Revoked":
     """Revoke a paired browser, at once and for good, and list what was made with it. What it shows ends within seconds."""
+
+    def question() -> str:
+        _check_listed("browser", name, [one["name"] for one in api.list_browsers()["browsers"]])
+        return f"The browser {name} will reach this node no more, unless it is paired again. Revoke {name}?"
+
+    confirm(question, yes=yes)
     return api.revoke_browser(browser=name, made=made)
 
 

@@ -17,6 +17,7 @@ from node.cli.completion import complete_files
 from node.cli.downloads import check_target, receive
 from node.cli.printing import say_wrapped
 from node.cli.progress import Progress, show_progress
+from node.cli.shared import YesOption, confirm
 from node.cli.uploads import Skipped, Upload, Uploader, find_files, name_paths
 from node.cli.wording import author_of, peer_names, time_of
 from node.contract.files import find_path_fault
@@ -247,8 +248,20 @@ def _get_file(
 
 @file.command("rm")
 @prints(words.FILE_REMOVED)
-def remove(api: "Client", branch: BranchArgument, file: FileArgument) -> "RemovedFile":
-    """Remove a file from a branch for all members. Nodes that have its content keep it."""
+def remove(
+    api: "Client", branch: BranchArgument, file: FileArgument, yes: YesOption = False
+) -> "RemovedFile":
+    """Remove a file from a branch for all members. Nodes that have its content keep it, and give it to nobody."""
+
+    def question() -> str:
+        found, _ = _all_files(api, branch)
+        if not any(one["name"] == file or one["file"].startswith(file) for one in found):
+            raise ServiceError(
+                "not_found", f"no file is called {file!r}", f"`ravel file list {branch}` shows what there is"
+            )
+        return f"Nobody will get {file} from {branch} any more. Remove {file}?"
+
+    confirm(question, yes=yes)
     return api.remove_file(branch, file)
 
 

@@ -144,8 +144,18 @@ def revoke(
     keeps: Annotated[
         KeptPermission, typer.Option(help="The permission that the member keeps.")
     ] = KeptPermission.READ,
+    yes: YesOption = False,
 ) -> "RemovalResult":
     """Lower a member's permission; the user stays a member. What the member writes without having seen it becomes void."""
+
+    def question() -> str:
+        called = _called(api, repo, user)
+        return (
+            f"{called} will hold the permission {keeps.value} in {repo}, and what is written without knowing of this will "
+            f"not count. Demote {called}?"
+        )
+
+    confirm(question, yes=yes)
     return api.remove_member(repo, user, keeps=keeps.value)
 
 
@@ -220,8 +230,10 @@ def uninvite(
     api: "Client",
     repo: RepoArgument,
     invitation: Annotated[str, typer.Argument(help="Its id, as `ravel member invitations` lists it.")],
+    yes: YesOption = False,
 ) -> "MembershipChange":
     """Revoke an invitation. Joins by it that this node has not seen do not count."""
+    confirm(f"Nobody will join {repo} by this invitation any more. Revoke it?", yes=yes)
     return api.revoke_invitation(repo, invitation)
 
 
@@ -229,11 +241,11 @@ def uninvite(
 @prints(words.QUORUM_SET)
 def set_quorum(
     api: "Client",
-    repo: RepoArgument,
     signers: Annotated[
         list[str], typer.Option("--signer", help="A member who signs; repeat it for each signer.")
     ],
     threshold: Annotated[int, typer.Option(help="How many of the signers must approve.")],
+    repo: RepoArgument = "",
     removals: Annotated[
         bool, typer.Option("--removals", help="Also require them for excluding and demoting members.")
     ] = False,
@@ -245,7 +257,6 @@ def set_quorum(
 def _subject(one: "ProposalView") -> str:
     branch = one.get("branch")
     return branch[:ID_WIDTH] if branch else person(one["user_name"], one["user"])
-    repo: RepoArgument = "",
 
 
 def _print_quorum(answer: "QuorumState") -> None:

@@ -500,11 +500,15 @@ def list_epochs(api: "Client", repo: RepoArgument = "") -> "EpochList":
 
 @repo.command("renew")
 @prints(words.REPO_RENEWED)
-def renew(api: "Client", repo: RepoArgument = "") -> "NewEpoch":
+def renew(api: "Client", repo: RepoArgument = "", yes: YesOption = False) -> "NewEpoch":
     """Create new secrets for a repo's members. Leaked links open its past and nothing new.
 
     Anyone who follows by a read capability and is no member needs a new one.
     """
+    confirm(
+        f"Links to {repo} that were handed out will open nothing new, and who reads by one needs another. Renew {repo}?",
+        yes=yes,
+    )
     return api.start_epoch(repo)
 
 

@@ -8,7 +8,7 @@ from node.cli import words
 from node.cli.answers import ID_WIDTH, Table, prints, short
 from node.cli.printing import is_terminal
 from node.cli.repo_commands import InvitedPermission, RepoArgument
-from node.cli.shared import say
+from node.cli.shared import YesOption, confirm, say
 from node.cli.wording import author, person, time_of
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
@@ -110,8 +110,10 @@ def cancel(
     repo: Annotated[
         str, typer.Argument(help="The repo that you asked for: its name, id, or a unique prefix.")
     ],
+    yes: YesOption = False,
 ) -> "RequestList":
     """Take back a request of yours, or remove one that is over. The same link does not let you ask again."""
+    confirm(f"The same link does not let you ask for {repo} again. Take the request back?", yes=yes)
     return api.cancel_request(repo)
 
 
@@ -130,6 +132,8 @@ def close(
     link: Annotated[
         str, typer.Argument(help="Its id, as `ravel requests links` shows it, or a unique prefix.")
     ],
+    yes: YesOption = False,
 ) -> "AskLinkList":
     """End a link. Nobody asks by it any more, and who asked and has no answer is not accepted."""
+    confirm(f"Nobody will be let into {repo} by this link any more. End it?", yes=yes)
     return api.close_ask_link(repo, link)
