@@ -131,11 +131,17 @@ def create_backup(
 
     With `keep`, only so many stay, the newest. Reads all of the database, and packs that the folder has not; writes what is
     new, and MAP_ENTRY_SIZE bytes for each page.
-    Raises ServiceError `already_exists`, `already_running` (while data is collected), `storage_failed`, `newer_schema`,
-    and those of `open_home`.
+    Raises ServiceError `bad_request` (a folder in `home`), `already_exists`, `already_running` (while data is collected),
+    `storage_failed`, `newer_schema`, and those of `open_home`.
     """
     url = open_home(home).storage_url
     node = read_keys(home).node
+    if folder.resolve().is_relative_to(home.resolve()):
+        raise ServiceError(
+            "bad_request",
+            f"{folder} is in the node's own folder, and is lost with it",
+            "name a folder elsewhere, best on another disk",
+        )
     with _explained(folder), hold_content(home, alone=False), open_folder(folder, node) as draft:
         writing = _Writing(home, folder, draft, progress)
         check_store_stayed(home)

@@ -137,6 +137,10 @@ def find_backup(path: Path) -> Backup:
         return Backup(path.parent, path.name)
     try:
         found = list_backups(path)
+    except FileNotFoundError:
+        raise ServiceError(
+            "bad_input", f"there is no folder {path}", "check its name, and that its disk is there"
+        ) from None
     except OSError as error:
         raise bad_backup(path, f"no manifest can be read: {error}") from None
     if not found:

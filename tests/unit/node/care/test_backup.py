@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert, select
 
-from node.care.backup import create_backup, home_draft, restore_backup
+from node.care.backup import check_backups, create_backup, home_draft, restore_backup
 from node.care.backup_folder import MANIFEST_NAME
 from node.home.home import create_home, hold_content, lock_home, open_home
 from node.home.identity import read_keys
@@ -200,6 +200,24 @@ def test_no_folder_of_something_else_is_written_into(tmp_path: Path) -> None:
     assert caught.value.code == "already_exists"
     (tmp_path / "new").mkdir()
     restore_backup(tmp_path / "empty", tmp_path / "new")
+
+
+def test_a_backup_in_the_folder_that_it_is_of_is_refused(tmp_path: Path) -> None:
+    _node(tmp_path / "home").replica.close()
+    (tmp_path / "link").symlink_to(tmp_path / "home")
+    for folder in ("home/backups", "home", "link/backups", "home/../home/backups"):
+        with pytest.raises(ServiceError, match="in the node's own folder") as caught:
+            create_backup(tmp_path / "home", tmp_path / folder, NOW)
+        assert caught.value.code == "bad_request"
+    assert not (tmp_path / "home/backups").exists()
+    create_backup(tmp_path / "home", tmp_path / "home-backups", NOW)
+
+
+def test_a_folder_of_backups_that_is_not_there_is_said_to_be_absent(tmp_path: Path) -> None:
+    for act in (check_backups, lambda path: restore_backup(path, tmp_path / "new")):
+        with pytest.raises(ServiceError, match=f"there is no folder {tmp_path}/nwoehre") as caught:
+            act(tmp_path / "nwoehre")
+        assert caught.value.code == "bad_input"
 
 
 def test_what_a_killed_restore_left_is_removed(tmp_path: Path) -> None:
