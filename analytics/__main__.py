@@ -38,9 +38,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         expected = _load_expected(options.expected) if options.expected else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        return fail(
-            options, EXIT_BAD_REQUEST, "bad_request", f"{options.expected} is not a digests.json: {error}"
+        message, advice = (
+            f"{options.expected} is not a digests.json: {error}",
+            "give one that `analyze` wrote",
         )
+        return fail(options, EXIT_BAD_REQUEST, "bad_request", message, advice)
     try:
         names = _load_names(options.names) if options.names else {}
     except (OSError, ValueError, RecursionError) as error:

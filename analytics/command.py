@@ -35,6 +35,8 @@ ENGINES: Final = ("spark", "local")
 _EXTRA: Final = ("pyspark", "py4j", "pandas", "numpy", "matplotlib", "numba")
 _LOCAL_EXTRA: Final = ("duckdb", "numpy", "matplotlib")
 
+_EXPORT_ADVICE: Final = "make it anew, where its node is: ravel export"
+_ROOM_ADVICE: Final = "check the path and the room there, or give another --out"
 _WITHOUT_RESULT: Final = ("spark.log", JOURNAL_NAME)
 """Files of a command that failed."""
 
@@ -79,7 +81,7 @@ def _guarded_at_url(options: argparse.Namespace, work: Callable[[], int]) -> int
         finally:
             said = _waiting.pop()
         if refused is not None:
-            return fail(options, EXIT_STORAGE_FAILED, "storage_failed", str(refused))
+            return fail(options, EXIT_STORAGE_FAILED, "storage_failed", str(refused), _ROOM_ADVICE)
     for text in said:
         show(text.replace(made, options.out_url))
     return code
@@ -97,9 +99,10 @@ def _guarded_in_folder(options: argparse.Namespace, work: Callable[[], int]) -> 
         advice = "wait for it, or give another --out"
         return fail(options, EXIT_ALREADY_RUNNING, "already_running", message, advice)
     except ResultsRefused as error:  # of a large table
-        return fail(options, EXIT_STORAGE_FAILED, "storage_failed", str(error))
+        return fail(options, EXIT_STORAGE_FAILED, "storage_failed", str(error), _ROOM_ADVICE)
     except OSError as error:
-        return fail(options, EXIT_STORAGE_FAILED, "storage_failed", f"cannot write to {options.out}: {error}")
+        message = f"cannot write to {options.out}: {error}"
+        return fail(options, EXIT_STORAGE_FAILED, "storage_failed", message, _ROOM_ADVICE)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in modules:
             raise
@@ -145,9 +148,9 @@ def _guarded_local(options: argparse.Namespace, work: Callable[[], int]) -> int:
     try:
         return work()
     except ExportError as error:
-        return fail(options, EXIT_BAD_EXPORT, "bad_export", str(error))
+        return fail(options, EXIT_BAD_EXPORT, "bad_export", str(error), _EXPORT_ADVICE)
     except LargeBranchRefused as error:
-        return fail(options, EXIT_TOO_LARGE, "too_large", str(error))
+        return fail(options, EXIT_TOO_LARGE, "too_large", str(error), "leave out --engine local")
     except duckdb.Error as error:
         reason = str(error).strip().partition("\n")[0]
         message = (
@@ -173,9 +176,10 @@ def _guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
     try:
         return work()
     except ExportError as error:
-        return fail(options, EXIT_BAD_EXPORT, "bad_export", str(error))
+        return fail(options, EXIT_BAD_EXPORT, "bad_export", str(error), _EXPORT_ADVICE)
     except JavaMissing as error:
-        return fail(options, EXIT_MISSING_EXTRA, "missing_extra", str(error))
+        other = ", or give --engine local, which needs none" if "engine" in vars(options) else ""
+        return fail(options, EXIT_MISSING_EXTRA, "missing_extra", str(error), f"install Java{other}")
     except UserUnknown as error:
         other = ", or give --engine local, which needs no Java" if "engine" in vars(options) else ""
         return fail(options, EXIT_MISSING_EXTRA, "missing_extra", str(error), f"add the entry{other}")
@@ -186,7 +190,9 @@ def _guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
         advice = f"give a --master that Spark knows, such as local[*]; {where()} tells more"
         return fail(options, EXIT_BAD_REQUEST, "bad_request", str(error), advice)
     except LargeBranchRefused as error:
-        return fail(options, EXIT_TOO_LARGE, "too_large", str(error))
+        return fail(
+            options, EXIT_TOO_LARGE, "too_large", str(error), "give --giant-from more than its commits"
+        )
     except (PySparkException, Py4JError) as error:
         read = ", ".join(str(folder) for folder in vars(options).get("export_dir") or [])
         cause = cause_of(error)
@@ -212,7 +218,7 @@ def show(text: str) -> None:
             raise
 
 
-def fail(options: argparse.Namespace, exit_code: int, code: str, message: str, next_step: str = "") -> int:
+def fail(options: argparse.Namespace, exit_code: int, code: str, message: str, next_step: str) -> int:
     """Say an error as the `ravel` command does, and give its exit code."""
     if url := vars(options).get("out_url"):
         message, next_step = (text.replace(str(options.out), url) for text in (message, next_step))
@@ -220,8 +226,7 @@ def fail(options: argparse.Namespace, exit_code: int, code: str, message: str, n
         show(json.dumps({"error": {"code": code, "message": message, "next": next_step}}))
     else:
         print(f"error: {display_safe(message)}", file=sys.stderr)  # it may quote a stranger's export
-        if next_step:
-            print(f"next:  {next_step}", file=sys.stderr)
+        print(f"next:  {next_step}", file=sys.stderr)
     return exit_code
 
 

@@ -216,9 +216,10 @@ def _run_job(
     """Run a job in a process of its own: the CLI and the daemon never import Spark. -P: nor the current folder's files."""
     package, name, extra = needed
     if find_spec(package) is None:
-        raise ServiceError(
-            "missing_extra", f"{name} is not installed", f"install it: {install_command(extra)}"
-        )
+        advice = f"install it: {install_command(extra)}"
+        if module == "analytics" and needed is _SPARK:
+            advice += "; or give --engine local, which needs neither it nor Java"
+        raise ServiceError("missing_extra", f"{name} is not installed", advice)
     command = [sys.executable, "-P", "-m", module, *arguments]
     given = json.dumps(dict(standard_input)).encode() if standard_input else None
     code = subprocess.run(command, check=False, env={**os.environ, **environment}, input=given).returncode

@@ -51,7 +51,7 @@ def test_a_folder_that_is_no_export_is_an_error_and_leaves_nothing(
 ) -> None:
     out = tmp_path / "out"
     assert __main__.main([str(tmp_path), "--out", str(out)]) == command.EXIT_BAD_EXPORT
-    assert "ravel export" in capsys.readouterr().err
+    assert "next:  make it anew, where its node is: ravel export" in capsys.readouterr().err
     assert __main__.main([str(tmp_path), "--out", str(out), "--json"]) == command.EXIT_BAD_EXPORT
     assert json.loads(capsys.readouterr().out)["error"]["code"] == "bad_export"
     assert not out.exists()
@@ -431,7 +431,8 @@ def test_from_where_on_branches_are_giants_reaches_the_job_and_a_refusal_has_its
     arguments = ["export", "--out", str(tmp_path / "out"), "--giant-from"]
     for main in (__main__.main, audit_command.main):
         assert main([*arguments, "7"]) == command.EXIT_TOO_LARGE
-        assert capsys.readouterr().err == "error: giants from 7\n"
+        said = "error: giants from 7\nnext:  give --giant-from more than its commits\n"
+        assert capsys.readouterr().err == said
         with pytest.raises(SystemExit):
             main([*arguments, "0"])
         assert "'0' is not a number from 1" in capsys.readouterr().err
