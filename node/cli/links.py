@@ -22,7 +22,10 @@ if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
 
 QrOption = Annotated[bool, typer.Option("--qr", help="Also print a QR code.")]
 _NEAR_NOTES = {
-    "machine": "note: the link works on this machine only",
+    "machine": (
+        "note: the link works on this machine only. For a trial, a second node in another folder takes it: "
+        "ravel --home FOLDER up, then ravel --home FOLDER repo join -"
+    ),
     "network": (
         "note: the link works on this network only, as far as this node knows. To reach others: use a relay "
         "(docs/communities/relay.md), or forward a port of the router and set network.advertise."
@@ -130,7 +133,8 @@ def capability_outcome(api: "Client", answer: "Capability", about: str, *, local
         raise ServiceError(
             "bad_config",
             f"the link would work on this machine only: it names {', '.join(answer['addresses'])}",
-            "ravel config set network.listen '*:7474', then `ravel down` and `ravel up`; for a trial: --local",
+            "ravel config set network.listen '*:7474', then `ravel down` and `ravel up`; for a trial on this machine alone, "
+            "the same command with --local",
         )
     notes = link_notes(api, answer["reach"], answer["addresses"])
     return link_outcome(answer, answer["capability"], answer["reach"], qr=False, about=about, absent=notes)

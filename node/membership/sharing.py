@@ -487,7 +487,7 @@ def _too_near(addresses: OwnAddresses, reach: Reach) -> ServiceError:
         "bad_config",
         f"the link would work on this machine only: this node listens on {addresses.listen}",
         f"ravel config set network.listen '*:{addresses.listen.rpartition(':')[2]}', then `ravel down` and `ravel up`; "
-        "for a trial on this machine alone: --local",
+        "for a trial on this machine alone, the same command with --local",
     )
 
 

@@ -400,7 +400,7 @@ export const SAID = {
   "the link would work on this machine only: it has no address on any network": "der Link ginge nur auf diesem Computer: Er hat in keinem Netz eine Adresse",
   "the link would work on this machine only: this node listens on {0}": "der Link ginge nur auf diesem Computer: Ravel ist nur unter {0} erreichbar",
   "the link would work on this network only: this node knows no public address of its own": "der Link ginge nur in diesem Netz: Keine öffentliche Adresse ist bekannt",
-  "ravel config set network.listen '*:{0}', then `ravel down` and `ravel up`; for a trial on this machine alone: --local": "ravel config set network.listen '*:{0}', dann `ravel down` und `ravel up`; zum Probieren auf diesem Computer allein: --local",
+  "ravel config set network.listen '*:{0}', then `ravel down` and `ravel up`; for a trial on this machine alone, the same command with --local": "ravel config set network.listen '*:{0}', dann `ravel down` und `ravel up`; zum Probieren auf diesem Computer allein derselbe Befehl mit --local",
   "this is not {0}: {1}": "das ist etwas anderes als {0*}: {1*}",
   "an invitation": "eine Einladung",
   "this node follows the whole repo of that branch": "das ganze Repo dieses Zweigs ist schon hier",
