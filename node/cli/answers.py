@@ -53,6 +53,8 @@ _VerboseOption = Annotated[bool, typer.Option("--verbose", help="Print all that 
 _CONTEXT: Final = "context_of_run"
 """Name of typer's own parameter of a command, which no option has."""
 _VERBOSE: Final = "is_verbose_run"
+_MAIN: Final = "main"
+"""The branch that is meant where none is named."""
 Item = Any
 """An object of an answer: a mapping, whose type each endpoint states."""
 Column = str | tuple[str, str | Callable[[Item], object]]
@@ -151,31 +153,36 @@ def _check_absent(context: Any, name: str) -> None:  # noqa: ANN401  # typer's o
         raise ServiceError("bad_request", f"an empty {name} was given", EMPTY_ADVICE)
 
 
-def _arguments(signature: inspect.Signature) -> tuple[inspect.Parameter | None, list[str]]:
-    """Return the repo that is the first argument of a command, if it has one, and names of the others that it needs."""
+def _subject(signature: inspect.Signature) -> tuple[inspect.Parameter | None, list[str]]:
+    """Return the first argument of a command, if it is a repo or a branch, and names of the others that it needs."""
     found = [
         one
         for one in signature.parameters.values()
         if one.annotation not in ("Client", typer.Context)
         and not any(isinstance(said, OptionInfo) for said in get_args(one.annotation))
     ]
-    if not found or found[0].name != "repo":
+    if not found or found[0].name not in ("repo", "branch"):
         return None, []
     return found[0], [one.name for one in found[1:] if one.default is inspect.Parameter.empty]
 
 
-def _repo_left_out(
+def _left_out(
     context: Any,  # noqa: ANN401  # typer's own
     api: Any,  # noqa: ANN401  # the folder's client
+    subject: str,
     values: Mapping[str, object],
     others: Sequence[str],
-) -> str:
-    """Return the repo that a line means that names none. Raises ServiceError, which says how the line was read."""
+) -> dict[str, str]:
+    """Return the repo that a line means that names none, or its main branch.
+
+    Raises ServiceError, which says how the line was read.
+    """
     is_shifted = context.meta.get(REPO_LEFT_OUT, False)
     if not is_shifted:
-        _check_absent(context, "repo")
+        _check_absent(context, subject)
     try:
-        return repo_in_use(settings(context).home, api)
+        repo = repo_in_use(settings(context).home, api)
+        return {subject: repo if subject == "repo" else f"{repo}:{_MAIN}"}
     except ServiceError as error:
         if not is_shifted:
             raise
@@ -199,12 +206,12 @@ def prints(
             None,
         )
 
-        repo, others = _arguments(signature)
-        is_repo_optional = (
-            repo is not None
+        subject, others = _subject(signature)
+        is_optional = (
+            subject is not None
             and given is not None
             and given.annotation == "Client"
-            and (repo.default == "" or bool(others))
+            and (subject.default == "" or (subject.name == "repo" and bool(others)))
         )
 
         @wraps(function)
@@ -214,8 +221,8 @@ def prints(
             if given is not None:
                 values[given.name] = _LateClient(context) if given.annotation == "Client" else context
             try:
-                if is_repo_optional and not values["repo"]:
-                    values["repo"] = _repo_left_out(context, values[given.name], values, others)  # type: ignore[union-attr]  # it is there
+                if is_optional and not values[subject.name]:  # type: ignore[union-attr]  # it is there
+                    values |= _left_out(context, values[given.name], subject.name, values, others)  # type: ignore[union-attr]
                 found = function(**values)
             except ServiceError as error:
                 asked = vars(values[given.name]).get("_client") if given is not None else None
@@ -237,8 +244,8 @@ def prints(
                 raise typer.Exit(outcome.exit_code)
 
         kept = [one for one in signature.parameters.values() if one is not given]
-        if is_repo_optional:
-            kept = [one.replace(default="") if one is repo else one for one in kept]
+        if is_optional:
+            kept = [one.replace(default="") if one is subject else one for one in kept]
         by_name = inspect.Parameter.KEYWORD_ONLY
         added = [
             inspect.Parameter(_CONTEXT, by_name, annotation=typer.Context),

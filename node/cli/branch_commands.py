@@ -48,7 +48,11 @@ tag = typer.Typer(no_args_is_help=True, help="Tags: movable names of single comm
 
 BranchArgument = Annotated[
     str,
-    typer.Argument(help="Name, REPO:NAME, id, or unique prefix of an id.", autocompletion=complete_branches),
+    typer.Argument(
+        help="Name, REPO:NAME, id, or unique prefix of an id. Where it may be left out: main of the repo in use, or of the "
+        "only one.",
+        autocompletion=complete_branches,
+    ),
 ]
 _TEXT_WIDTH = 72
 _SHOWN = 20
@@ -109,7 +113,7 @@ def compact(
         "commits",
         ("waiting", lambda item: item["pending"] or ""),
         ("void", lambda item: item["void"] or ""),
-        ("main", lambda item: "yes" if item["main"] else ""),
+        ("main", lambda item: item["main"] or ""),
         short("branch"),
         more=(("heads", "head_count"), ("of a newer format", "unread"), "rejected"),
     )
@@ -365,7 +369,7 @@ _DIGEST = Fields("digest", ("commits of the branch", "commits"), ("heads", "head
 @prints(_TimelinePrinter())
 def log(
     api: "Client",
-    branch: BranchArgument,
+    branch: BranchArgument = "",
     limit: Annotated[
         int | None, typer.Option(min=1, max=1000, help="Number of commits (default: 20).")
     ] = None,

@@ -24,8 +24,12 @@ _VERDICTS: Final = {
 _KINDS: Final = {
     "branch-root": "the branch began",
     "checkpoint": "a checkpoint",
+    "dict": "a table changed",
     "imported": "imported",
+    "json": "a JSON document changed",
+    "set": "a list changed",
     "snapshot": "compacted",
+    "text": "a text changed",
 }
 """Kind of a commit without a text -> what people read of it."""
 

@@ -56,7 +56,7 @@ KindArgument = Annotated[str, typer.Argument(metavar="KIND", help="`set`, `dict`
 @prints(Table("documents", "kind", "name", "title", "entries", ("", marks("confusable"))))
 def list_documents(
     api: "Client",
-    branch: BranchArgument,
+    branch: BranchArgument = "",
     kind: Annotated[str, typer.Option("--kind", help="Only of this kind.")] = "",
     prefix: Annotated[str, typer.Option("--prefix", help="Only names that begin so.")] = "",
 ) -> Mapping[str, object]:
@@ -156,7 +156,7 @@ def remove(api: "Client", branch: BranchArgument, items: ItemsArgument, name: Na
 
 @set_.command("list")
 @prints(Table("items", "item"))
-def list_set(api: "Client", branch: BranchArgument, name: NameOption = "") -> Mapping[str, object]:
+def list_set(api: "Client", branch: BranchArgument = "", name: NameOption = "") -> Mapping[str, object]:
     """List the items in the order of their UTF-8 bytes."""
     items: list[SetItemView] = []
     offset: int | None = 0
@@ -252,7 +252,7 @@ def get(api: "Client", branch: BranchArgument, key: str, name: NameOption = "") 
 
 @dict_.command("list")
 @prints(Table("entries", "key", "value", ("conflicts", lambda row: len(row["conflicts"]) or "")))
-def list_dict(api: "Client", branch: BranchArgument, name: NameOption = "") -> Mapping[str, object]:
+def list_dict(api: "Client", branch: BranchArgument = "", name: NameOption = "") -> Mapping[str, object]:
     """List keys, values, and the number of conflicts of each."""
     entries: list[DictEntryFields] = []
     offset: int | None = 0

@@ -123,7 +123,7 @@ def _print_files(shown: "tuple[list[FileView], FileList, Mapping[str, str]]") ->
 
 @file.command("list")
 @prints(_print_files)
-def list_files(api: "Client", branch: BranchArgument) -> Outcome:
+def list_files(api: "Client", branch: BranchArgument = "") -> Outcome:
     """List the files of a branch."""
     found, answer = _all_files(api, branch, places=True)
     names = peer_names(api) if answer["refusals"] else {}

@@ -70,6 +70,14 @@ def _print_look(shown: "tuple[OfferPreview, str]") -> None:
     )
 
 
+def _print_accepted(shown: "tuple[OfferAnswer, str, str | None]") -> None:
+    answer, repo, kind = shown
+    if kind in ("comment", "trust"):
+        (words.COMMENT_ACCEPTED if kind == "comment" else words.TRUST_ACCEPTED)(answer)
+    else:
+        words.OFFER_ACCEPTED({"repo_given": repo, "offer_short": answer["offer"][:ID_WIDTH]})
+
+
 @inbox.command("list")
 @prints(
     Table(
@@ -176,10 +184,12 @@ def offer(
 
 
 @inbox.command("accept")
-@prints(words.OFFER_ACCEPTED)
-def accept(api: "Client", repo: RepoArgument, offer: OfferArgument) -> "OfferAnswer":
+@prints(_print_accepted)
+def accept(api: "Client", repo: RepoArgument, offer: OfferArgument) -> Outcome:
     """Accept an offer: all nodes that follow the repo then follow the offered branch. A comment is shown as you read it."""
-    return api.answer_offer(repo, offer, accepts=True)
+    answer = api.answer_offer(repo, offer, accepts=True)
+    kinds = {one["offer"]: one["kind"] for one in api.list_offers(repo)["offers"]}
+    return Outcome(answer, shown=(answer, repo, kinds.get(answer["offer"])))
 
 
 @inbox.command("look")

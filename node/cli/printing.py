@@ -242,7 +242,8 @@ def _as_text(name: str, value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {_as_text(key, part)}" for key, part in value.items())
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        said = "yes" if value else "no"
+        return in_language(said) if is_terminal() else said
     if isinstance(value, int) and (field.endswith("_at") or field in _TIME_FIELDS):
         return moment(value)
     if isinstance(value, int) and (field in _SIZE_FIELDS or field.endswith("_size")):

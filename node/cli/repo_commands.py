@@ -157,7 +157,8 @@ def invite(
             reach=reach,
         )
         absent = link_notes(api, made["reach"], made["addresses"])
-        about = f"Whoever opens this link within {spoken_duration(expires)} may ask to be let in. {_users(uses or 16)}"
+        whom = f"Whoever opens this link within {spoken_duration(expires)} may ask to be let into {repo}."
+        about = f"{whom} {_users(uses or 16)}"
         return link_outcome(made, made["link"], made["reach"], qr=qr, about=about, absent=absent)
     answer = api.create_invitation(
         repo,
@@ -169,7 +170,9 @@ def invite(
     )
     absent = link_notes(api, answer["reach"], answer["addresses"])
     may = "write" if permission is InvitedPermission.WRITE else "read"
-    whom = f"Whoever opens this link within {spoken_duration(expires)} may {may}. {_users(uses or 1)}"
+    whom = (
+        f"Whoever opens this link within {spoken_duration(expires)} may {may} in {repo}. {_users(uses or 1)}"
+    )
     about = f"{whom} Send it by a channel that you trust."
     return link_outcome(answer, answer["invitation"], answer["reach"], qr=qr, about=about, absent=absent)
 

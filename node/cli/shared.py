@@ -134,8 +134,9 @@ def repo_in_use(home: Path, api: "Client") -> str:
 
 
 def _is_made_by_itself(repo: "RepoView") -> bool:
-    """Return True for a repo that Ravel made for this user's comments or devices, and that nobody means unnamed."""
-    return repo["of_devices"] or (repo["name"] == "comments" and repo["permission"] == "owner")
+    """Return True for a repo that nobody means unnamed: of this user's comments or devices, or of another's comments."""
+    is_of_comments = repo["name"] == "comments" and repo["permission"] == "owner"
+    return repo["of_devices"] or is_of_comments or not repo["whole"]
 
 
 def say(text: str) -> None:

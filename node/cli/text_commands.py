@@ -59,7 +59,7 @@ def _texts_of(update: bytes) -> "list[ClearText]":
 
 @text.command("list")
 @prints(Table("texts", "name", "title", "characters"))
-def list_texts(api: "Client", branch: BranchArgument) -> Mapping[str, object]:
+def list_texts(api: "Client", branch: BranchArgument = "") -> Mapping[str, object]:
     """List the texts of a branch that have words."""
     found = _texts_of(b64decode(api.pull_text(branch)["update"]))
     return {"texts": [{"name": one.root, "title": one.title, "characters": len(one.text)} for one in found]}
@@ -69,7 +69,7 @@ def list_texts(api: "Client", branch: BranchArgument) -> Mapping[str, object]:
 @prints(words.TEXT_EDITED)
 def edit_text(
     api: "Client",
-    branch: BranchArgument,
+    branch: BranchArgument = "",
     root: Annotated[
         str,
         typer.Option(

@@ -275,6 +275,8 @@ OFFER_ACCEPTED: Final = Says(
     "Accepted: all computers that follow the repo follow the offered branch.",
     "inbox merge {repo_given} {offer_short}",
 )
+COMMENT_ACCEPTED: Final = Says("Accepted: others see the comment beside the document now.")
+TRUST_ACCEPTED: Final = Says("Accepted: comments of this author are shown at once from now on.")
 OFFER_REFUSED: Final = Says("Refused.")
 _ANSWERS: Final = {"accepted": "is let into", "refused": "was refused in"}
 REQUEST_ANSWERED: Final = Says(

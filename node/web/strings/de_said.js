@@ -574,5 +574,20 @@ export const SAID = {
   "the request ends within the line before file {0}": "die Anfrage endet in der Zeile vor Datei {0}",
   "the root {0} cannot be shown as text": "der Text {0} lässt sich nicht als Text zeigen",
   "this cannot be a commit: {0}": "das kann kein Commit sein: {0}",
-  "what is asked for has over {0} values or {1} bytes": "das hat über {0} Werte oder {1} Bytes"
+  "what is asked for has over {0} values or {1} bytes": "das hat über {0} Werte oder {1} Bytes",
+  "the rules refuse it: {0} (rule {1})": "die Regeln lassen es nicht zu: {0*} (Regel {1})",
+  "adding a branch needs the permission to manage": "einen Zweig anlegen darf nur, wer verwalten darf",
+  "naming and archiving need the permission to manage": "umbenennen und archivieren darf nur, wer verwalten darf",
+  "linking a branch needs the permission to write": "Links zu einem Zweig macht nur, wer schreiben darf",
+  "the author may not write here": "du darfst hier nicht schreiben",
+  "offering needs the permission to read": "anbieten darf nur, wer lesen darf",
+  "answering needs the permission of an admin": "antworten dürfen nur Admins",
+  "approving needs the permission to read": "zustimmen darf nur, wer lesen darf",
+  "naming a quorum needs the permission of an owner": "Unterzeichner bestimmen nur Besitzer",
+  "revoking and adopting need the permission of an admin": "widerrufen und wieder zählen lassen dürfen nur Admins",
+  "removing another needs the permission to write": "ausschließen darf nur, wer schreiben darf",
+  "starting an epoch that is not due needs the permission of an admin": "Schlüssel erneuern dürfen nur Admins",
+  "granting {0} needs {1}": "{0} zu geben verlangt {1}",
+  "the user holds that permission": "das Recht ist schon da",
+  "an admin of the repo gives more: ravel member grant REPO {0} PERMISSION": "mehr gibt ein Admin des Repos: ravel member grant REPO {0} PERMISSION"
 };

@@ -374,7 +374,7 @@ def test_what_is_no_command_or_lacks_something_is_told_what_to_type(
         (("xyzzy",), "No such command 'xyzzy'. See: ravel --help"),
         (("log", "main", "--limit", "0"), "Invalid value for '--limit': it must be 1 or more"),
         (("repo", "xyzzy"), "No such command 'xyzzy'. There are: create"),
-        (("log",), "Missing argument 'branch'. See: ravel branch list"),
+        (("watch",), "Missing argument 'branch'. See: ravel branch list"),
         (("write", "hello"), "Missing argument 'text'. 'hello' was taken for the branch"),
         (("member", "grant", "ben"), "'ben' was taken for the repo. See: ravel member list"),
         (("json", "set", "main", "x", "1"), "Type: ravel json put. There are: get, put"),

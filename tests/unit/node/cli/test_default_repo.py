@@ -16,7 +16,8 @@ from tests.unit.node.cli.conftest import Invoke
 
 def _repos(*names: str, **fields: object) -> list[dict[str, Any]]:
     return [
-        {"repo": f"r{number}", "name": name, "of_devices": False, "permission": "write"} | fields
+        {"repo": f"r{number}", "name": name, "of_devices": False, "permission": "write", "whole": True}
+        | fields
         for number, name in enumerate(names)
     ]
 
@@ -50,7 +51,9 @@ def test_repos_that_ravel_made_are_not_meant_where_none_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("node.home.default_repo.load_default_repo", lambda _: "")
-    made = _repos("comments", permission="owner") + _repos("devices", of_devices=True)
+    made = (
+        _repos("comments", permission="owner") + _repos("devices", of_devices=True) + _repos("", whole=False)
+    )
     api: Any = SimpleNamespace(list_repos=lambda: {"repos": [*made, *_repos("garden")]})
     assert repo_in_use(tmp_path, api) == "garden"
     api.list_repos = lambda: {"repos": made[:1]}
@@ -105,6 +108,28 @@ def test_a_line_that_may_mean_several_repos_lists_them_and_says_how_it_was_read(
         "it is not said which repo is meant: garden, family; 'garden' was taken for the user"
     )
     assert invoke("member", "grant", "garden").exit_code == 2, "two arguments are missing"
+
+
+@pytest.mark.parametrize(
+    "line, method",
+    [
+        ("log", "show_timeline"),
+        ("file list", "list_files"),
+        ("set list", "show_set"),
+        ("text list", "pull_text"),
+    ],
+)
+def test_what_lists_a_branch_means_the_main_one_of_the_only_repo(
+    invoke: Invoke, names: list[str], line: str, method: str
+) -> None:
+    def answer(*arguments: str, branch: str = "", **_: object) -> None:
+        raise ServiceError("not_found", branch or arguments[0])
+
+    api: dict[str, Any] = {method: answer, "list_repos": lambda: {"repos": _repos(*names)}}
+    assert str(invoke(*line.split(), **api).exception) == "garden:main"
+    assert str(invoke(*line.split(), "plans", **api).exception) == "plans"
+    names.append("family")
+    assert "which repo is meant" in str(invoke(*line.split(), **api).exception)
 
 
 def test_every_command_but_those_that_delete_takes_the_only_repo() -> None:

@@ -145,3 +145,18 @@ def test_a_relay_has_one_name_in_the_whole_status(capsys: Capture) -> None:
     said = capsys.readouterr().out
     assert "garden  in sync with relay.example:7474\n" in said
     assert PEER[:12] not in said
+
+
+@pytest.mark.parametrize(
+    "kind, said",
+    [
+        ("comment", "Accepted: others see the comment beside the document now."),
+        ("trust", "Accepted: comments of this author are shown at once from now on."),
+        ("pull", "Accepted: all computers that follow the repo follow the offered branch."),
+    ],
+)
+def test_an_offer_that_is_accepted_is_said_by_its_kind(capsys: Capture, kind: str, said: str) -> None:
+    inbox_commands._print_accepted(
+        ({"offer": "o" * 52, "status": "accepted", "commit": "c" * 52}, "notes", kind)
+    )
+    assert capsys.readouterr().out == f"{said}\n"
