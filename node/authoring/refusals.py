@@ -1,6 +1,7 @@
 """Errors for users whose writes the rules refuse, with what to do next and who may do it instead."""
 
 import re
+import shlex
 from typing import Final
 
 from node.ingest.people import People
@@ -46,7 +47,10 @@ def refuse(
     """Return the error for a user whose commit in a repo breaks a rule."""
     if verdict.seniors is not None:
         return _name_seniors(people, repo_id, verdict.code, verdict.seniors)
-    next_step = _NEXT_STEPS.get(verdict.code, "").format(user=id_text(user))
+    called = people.name(repo_id, user)
+    next_step = _NEXT_STEPS.get(verdict.code, "").format(
+        user=shlex.quote(called) if called else id_text(user)
+    )
     shown = _CODES.get(verdict.code, "not_permitted")
     detail = _RULE.sub(r"\2 (rule \1)", verdict.detail)  # people read what it says first
     return RefusedByRules(shown, f"the rules refuse it: {detail}", next_step, verdict.code)

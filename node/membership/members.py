@@ -15,7 +15,7 @@ from node.ingest.people import People
 from node.ingest.replica import Replica
 from node.membership.repo_actions import RepoActions
 from node.runtime.errors import ServiceError
-from node.runtime.resolve import PREFIX_SIZE_MIN, resolve
+from node.runtime.resolve import PREFIX_SIZE_MIN, did_you_mean, resolve
 from protocol.codec import DecodeError
 from protocol.crypto.signing import BadSignature, verify_public_key
 from protocol.formats.body import Adopt, Body, FeedEnd, Grant, Invite, Join, Permission, Remove, Revoke
@@ -316,11 +316,13 @@ def find_user(text: str, replica: Replica, repo: Repo, *, everyone: bool = False
     named = replica.people.find(repo.repo_id, text, users)
     if named is None:
         _check_stated(text, replica.people, repo.repo_id, users)
+        shown = partial(replica.people.name, repo.repo_id)
         try:
-            return resolve("member", text, [(one, "", one) for one in users])
+            return resolve("member", text, [(one, "", one) for one in users], shown)
         except ServiceError as error:
             if advice and error.code == "not_found":
-                raise ServiceError("not_found", f"nobody here is called {text!r}", advice) from None
+                near = did_you_mean(text, sorted(filter(None, map(shown, users))))
+                raise ServiceError("not_found", f"nobody here is called {text!r}{near}", advice) from None
             raise
     prefixed = [one for one in users if len(text) >= PREFIX_SIZE_MIN and id_text(one).startswith(text)]
     if others := [one for one in prefixed if one != named]:

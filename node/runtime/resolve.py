@@ -129,5 +129,7 @@ def range_of(text: str) -> tuple[bytes, bytes]:
 
 def did_you_mean(text: str, names: Sequence[str]) -> str:
     """Return the end of a sentence on an unknown name: the nearest known one, if any is near."""
-    near = difflib.get_close_matches(text, names, 1)
+    low = text.casefold()
+    begun = [name for name in names if low and name.casefold().startswith(low)]  # a first name, such as Ben
+    near = begun or difflib.get_close_matches(text, names, 1)
     return f"; did you mean {near[0]!r}?" if near else ""

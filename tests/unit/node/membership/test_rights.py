@@ -2,19 +2,23 @@
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import trio
 from trio.testing import MockClock
 
-from node.membership.members import Members
+from node.authoring.refusals import refuse
+from node.membership.members import Members, find_user
 from node.runtime.errors import ServiceError
 from protocol.formats.body import Remove
 from protocol.formats.text import id_text
-from protocol.ids import AnyId
+from protocol.ids import AnyId, CommitId, RepoId, UserId
 from storage.repos.repos import Repo
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, members_of, open_nodes, share, together, until_equal
+from verifier.verify import Rejected
 
 Action = Callable[[Members, str], Awaitable[object]]
 ACTIONS: dict[str, tuple[Action, str]] = {
@@ -98,6 +102,22 @@ async def test_what_the_rules_refuse_names_who_can_help(tmp_path: Path) -> None:
         with pytest.raises(ServiceError, match="M2") as caught:
             bob.author.founding.create_branch(bob.repo(), "more", is_unique=True)
         assert f"ravel member grant REPO {user} PERMISSION" in caught.value.advice
+
+
+def test_who_is_called_by_a_part_of_the_name_is_named() -> None:
+    people: Any = SimpleNamespace(
+        find=lambda *_: None, stated=lambda _: {}, petname=lambda _: None, name=lambda *_: "Ben Müller"
+    )
+    replica: Any = SimpleNamespace(members=lambda _: {UserId(bytes(32)): 1}, people=people)
+    repo: Any = SimpleNamespace(repo_id=None)
+    with pytest.raises(ServiceError, match=r"nobody here is called 'ben'; did you mean 'Ben Müller'\?"):
+        find_user("ben", replica, repo, advice="ask for the id")
+    with pytest.raises(ServiceError, match=r"no member is called 'ben'; did you mean 'Ben Müller'\?"):
+        find_user("ben", replica, repo)
+    refused = refuse(
+        people, RepoId(bytes(32)), UserId(bytes(32)), Rejected(CommitId(bytes(32)), "not_permitted", "M2: no")
+    )
+    assert "ravel member grant REPO 'Ben Müller' PERMISSION" in refused.advice
 
 
 def _user(node: Node) -> str:

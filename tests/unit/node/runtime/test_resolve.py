@@ -28,7 +28,12 @@ def test_a_name_an_id_and_a_prefix_are_found() -> None:
 
 @pytest.mark.parametrize(
     "text, near",
-    [("mian", "; did you mean 'main'?"), ("notes:mian", "; did you mean 'notes:main'?"), ("zz", "")],
+    [
+        ("mian", "; did you mean 'main'?"),
+        ("notes:mian", "; did you mean 'notes:main'?"),
+        ("D", "; did you mean 'draft'?"),
+        ("zz", ""),
+    ],
 )
 def test_what_is_not_there_names_what_is_near(text: str, near: str) -> None:
     with pytest.raises(ServiceError) as caught:
