@@ -64,7 +64,7 @@ def load_with_bodies(connection: Connection, branch_num: int, kinds: Collection[
         commits.c.branch_num == branch_num,
         ~commits.c.is_void,
         commits.c.body_kind.in_(sorted(kinds)),
-        func.length(commits.c.block_nums) > BLOCK_NUM_SIZE,
+        is_body_here(),
     )
     cipher = cipher_of(connection)
     return [timeline_row(cipher, row) for row in connection.execute(query.order_by(commits.c.num))]
@@ -229,8 +229,7 @@ def load_old_posts(
 
     Without void ones. Costs O(commits of the branch that are passed over).
     """
-    is_here = func.length(commits.c.block_nums) > BLOCK_NUM_SIZE
-    query = ROWS.where(_is_old(old), ~commits.c.is_void, is_here, commits.c.num > after)
+    query = ROWS.where(is_old_post(old), ~commits.c.is_void, is_body_here(), commits.c.num > after)
     if ids is not None:
         query = query.where(commits.c.id_key.in_([id_key(raw) for raw in ids]), commits.c.commit_id.in_(ids))
     cipher = cipher_of(connection)
@@ -240,14 +239,20 @@ def load_old_posts(
 
 def count_old_posts(connection: Connection, old: OldPosts) -> tuple[int, int]:
     """Count old posts of a branch: whose bodies are here, and whose are spared. Costs O(commits of the branch)."""
-    is_here = func.length(commits.c.block_nums) > BLOCK_NUM_SIZE
-    here = select(func.count()).select_from(commits).where(_is_old(old), ~commits.c.is_void, is_here)
+    is_counted = is_old_post(old) & ~commits.c.is_void & is_body_here()
+    here = select(func.count()).select_from(commits).where(is_counted)
     spared = select(func.count()).select_from(commits.join(erasures, erasures.c.commit_num == commits.c.num))
-    away = spared.where(_is_old(old), erasures.c.is_spared)
+    away = spared.where(is_old_post(old), erasures.c.is_spared)
     return int(connection.execute(here).scalar_one()), int(connection.execute(away).scalar_one())
 
 
-def _is_old(old: OldPosts) -> ColumnElement[bool]:
+def is_body_here() -> ColumnElement[bool]:
+    """Return the condition that a commit's body is here."""
+    return func.length(commits.c.block_nums) > BLOCK_NUM_SIZE
+
+
+def is_old_post(old: OldPosts) -> ColumnElement[bool]:
+    """Return the condition that a commit is one of old posts."""
     found = (
         (commits.c.branch_num == old.branch_num)
         & (commits.c.display_time < old.before)
@@ -271,10 +276,12 @@ def fill_bodies(
         rows = connection.execute(_MISSING, {"keys": part})
         found.update((commit_id, (num, *rest)) for num, commit_id, *rest in rows if commit_id in bodies)
     block_nums = put_commit_blocks(database, connection, [bodies[commit_id] for commit_id in found])
+    header_sizes = _load_sizes(connection, [unpack_nums(own)[0] for _, own, _ in found.values()])
     for commit_id, (num, own, _) in found.items():
         block = bodies[commit_id]
         whole = own + pack_nums([block_nums[block.block_id]])
-        size = commits.c.size + len(block.encoded)
+        # Of one that was given up, the row still counts the body; of one that came bare it does not.
+        size = header_sizes[unpack_nums(own)[0]] + len(block.encoded)
         connection.execute(update(commits).where(commits.c.num == num).values(block_nums=whole, size=size))
         connection.execute(delete(erasures).where(erasures.c.commit_num == num))
     nums = [num for num, _, _ in found.values()]
@@ -283,6 +290,14 @@ def fill_bodies(
     mark_stale_of(connection, nums)
     record_contents(database, connection, nums)
     return {commit_id: branch_num for commit_id, (_, _, branch_num) in found.items()}
+
+
+def _load_sizes(connection: Connection, block_nums: Sequence[int]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for part in chunks(block_nums):
+        query = select(blocks.c.num, func.length(blocks.c.encoded)).where(blocks.c.num.in_(part))
+        found.update((row[0], row[1]) for row in connection.execute(query))
+    return found
 
 
 def find_topics_missing_bodies(connection: Connection) -> dict[int, int]:

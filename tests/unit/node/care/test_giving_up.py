@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import trio
 from sqlalchemy import Connection as StoreConnection
+from sqlalchemy import select
 from trio.testing import MockClock
 
 from node.api.value_documents import edit_set, show_set
@@ -31,6 +32,7 @@ from protocol.limits.users import KEPT_DAYS_MAX
 from storage.commits.absent_bodies import OldPosts, count_erased, erase_bodies, load_old_posts
 from storage.commits.blocks import DamagedBlock
 from storage.repos.repos import DAY_MS, Repo, posts_from
+from storage.schema.schema import commits
 from storage.topics.difference import find_nums
 from storage.topics.topic_sets import TopicSet
 from tests.support.builders import STORE_KEY
@@ -72,9 +74,9 @@ def rule(node: Node, days: int) -> None:
 
 
 @asynccontextmanager
-async def online(*pairs: tuple[Node, Node]) -> AsyncIterator[None]:
-    """Connect pairs of nodes that know each other's users, with what fetches bodies on each."""
-    with fail_after(300):
+async def online(*pairs: tuple[Node, Node], seconds: float = 300) -> AsyncIterator[None]:
+    """Connect pairs of nodes that know each other's users, with what fetches bodies on each, for so long at most."""
+    with fail_after(seconds):
         async with trio.open_nursery() as nursery:
 
             async def connect(one: Node, other: Node) -> None:
@@ -151,6 +153,24 @@ async def test_old_posts_are_given_up_once_a_member_has_shown_them(
         rule(carol, 0)
         await trio.sleep(5)
         assert await posts(carol) == [*OLD, *NEW], "the rule is gone, and all comes"
+
+
+async def test_a_post_that_came_again_has_the_size_that_it_had(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, carol, _ = nodes
+
+    def sizes() -> dict[CommitId, int]:
+        with carol.replica.database.read() as connection:
+            rows = connection.execute(select(commits.c.commit_id, commits.c.size))
+            return dict(map(tuple, rows))
+
+    async with online((carol, alice)):
+        before = sizes()
+        rule(carol, 90)
+        assert await look(carol) == len(OLD)
+        assert await opened(carol) == [*OLD, *NEW]
+        assert sizes() == before
 
 
 async def test_a_post_that_nobody_has_keeps_no_older_ones_away_once_all_are_kept(
