@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, Table, delete, func, select
 
@@ -41,6 +41,8 @@ _STEP_SIZE: Final = 32 << 20
 """Bytes that one step moves or deletes: a second on a slow disk."""
 _STEP_ROWS: Final = 1000
 """Rows that one step moves or deletes: some 20 ms of the one writer."""
+_SCANNED_ROWS: Final = 100_000
+"""Numbers of rows that are looked at together: what is not needed of them is in memory, some 20 MB."""
 _MOVED_SHARE: Final = 4
 """A pack is written anew if one in so many of its bytes is not needed."""
 _ADDED_MAX: Final = 1000
@@ -88,30 +90,64 @@ class _Pack:
         return not self.live or self.dead_size * _MOVED_SHARE >= self.size
 
 
+class _Row(NamedTuple):
+    """Row that is not needed, and its bytes."""
+
+    num: int
+    size: int
+    is_inner: bool
+    """It names others."""
+
+
 @dataclass(slots=True)
-class _Dead:
-    """Rows that are not needed, with their bytes, and packs that have such blocks; the newest last."""
+class _DeadRows:
+    """Rows that are not needed, of which a slice is in memory: first those that name no others, then the rest."""
 
-    inner: list[tuple[int, int]]  # rows that name others
-    rows: list[tuple[int, int]]  # the rest
-    packs: list[_Pack]
+    reached: ReachedRows
+    given_up: ReachedRows | None
+    """Marks beside which no more goes than they have, of what is found by its id; None: all goes that is not reached."""
+    found: list[_Row] = field(default_factory=list)
+    after: int = 0
+    is_inner: bool = False
+    has_inner: bool = False
 
-    def weigh(self) -> Garbage:
-        gone = [pack for pack in self.packs if pack.is_worth_it]
-        return Garbage(
-            len(self.rows) + len(self.inner),
-            sum(size for _, size in self.rows + self.inner),
-            tuple(pack.name for pack in gone),
-            sum(pack.dead_size for pack in gone),
-            sum(pack.dead_size for pack in self.packs if not pack.is_worth_it),
-        )
+    def load(self, database: Database) -> bool:
+        """Load some into `found`, which is empty; return False where there are no more of this kind."""
+        while not self.found and self.after < len(self.reached.rows) - 1:
+            upto = self.after + _SCANNED_ROWS
+            with database.read() as connection:
+                for row in self.scan(connection, self.after, upto):
+                    self.has_inner |= row.is_inner
+                    if row.is_inner == self.is_inner:
+                        self.found.append(row)
+            self.after = upto
+        return bool(self.found)
+
+    def go_on_with_inner(self) -> bool:
+        """Go on with rows that name others; return False if there are none, or they had their turn."""
+        if self.is_inner or not self.has_inner:
+            return False
+        self.is_inner, self.after = True, 0
+        return True
+
+    def scan(self, connection: Connection, after: int, upto: int) -> Iterator[_Row]:
+        """Yield those between two numbers. Of rows that are newer than the marks none is."""
+        start = func.substr(blocks.c.encoded, 1, LEAF_START_SIZE)
+        query = select(blocks.c.num, func.length(blocks.c.encoded), blocks.c.is_shared, start)
+        query = query.where(blocks.c.num > after, blocks.c.num <= min(upto, len(self.reached.rows) - 1))
+        for num, size, is_shared, began in stream_rows(connection, query.order_by(blocks.c.num), _BATCH):
+            if self.reached.rows[num]:
+                continue
+            if self.given_up is None or not is_shared or self.given_up.rows[num]:
+                yield _Row(num, size, bool(is_shared and has_children(began)))
 
 
 def find_garbage(folder: Path, url: str = "", *, keep_removed: bool) -> Garbage:
     """Find what `collect_garbage` would delete; change nothing. Costs O(blocks). Raises StorageError."""
     with read_store(folder, url=url) as connection:
         reached = mark_reached(connection, folder, with_removed=keep_removed)
-        return _find_dead(connection, reached, None).weigh()
+        rows = _DeadRows(reached, None)
+        return _weigh(connection, rows, _find_packs(connection, reached, None))
 
 
 def collect_garbage(folder: Path, url: str = "", *, keep_removed: bool) -> Garbage:
@@ -143,7 +179,8 @@ class Collection:
         self._blobs = blobs
         self._folder = database.folder
         self._reached = ReachedRows(bytearray(), bytearray())
-        self._dead = _Dead([], [], [])
+        self._rows = _DeadRows(self._reached, None)
+        self._packs: list[_Pack] = []
         self._is_some_left = False
         self._spared: list[int] = []
         self._spared_sum = (
@@ -158,7 +195,8 @@ class Collection:
         with self._database.read() as connection:
             self._reached = mark_reached(connection, self._folder, with_removed=keep_removed)
             self._last_file = _last_file(connection)
-            self._dead = _find_dead(connection, self._reached, None)
+            self._rows = _DeadRows(self._reached, None)
+            self._packs = _find_packs(connection, self._reached, None)
 
     def mark_given_up(self) -> None:
         """Find what was given up and is not needed. Costs O(blocks).
@@ -174,11 +212,13 @@ class Collection:
             given_up = self._mark_spared(connection)
             self._reached = mark_reached(connection, self._folder)
             self._last_file = _last_file(connection)
-            self._dead = _find_dead(connection, self._reached, given_up)
+            self._rows = _DeadRows(self._reached, given_up)
+            self._packs = _find_packs(connection, self._reached, given_up)
 
     def found(self) -> Garbage:
-        """Return what is left to be deleted."""
-        return self._dead.weigh()
+        """Return what is to be deleted, before the first step. Costs O(rows)."""
+        with self._database.read() as connection:
+            return _weigh(connection, self._rows, self._packs)
 
     def end(self) -> None:
         """Have writes note no more what they name."""
@@ -192,19 +232,55 @@ class Collection:
         if self._is_beside_others:
             with self._database.read() as connection:  # most of it, not to have writers wait for it
                 self._mark_come(connection)
-        while self._dead.packs:
-            pack = self._dead.packs[-1]
+        while self._packs:
+            if few := self._take_small_packs():
+                if self._delete_packs(few):
+                    return True
+                continue
+            if self._move_small_packs():
+                return True
+            pack = self._packs[-1]
             is_shrunk = pack.is_worth_it and self._shrink(pack)
             if not is_shrunk or not (pack.live or pack.dead):
-                self._dead.packs.pop()
+                self._packs.pop()
                 self._is_some_left |= bool(pack.dead)
             if is_shrunk:
                 return True
-        rows = self._dead.rows or ([] if self._is_beside_others and self._is_some_left else self._dead.inner)
-        if not rows:
-            return False
-        self._take_rows(dict(_take(rows)))
+        while not self._rows.load(self._database):
+            if (self._is_beside_others and self._is_some_left) or not self._rows.go_on_with_inner():
+                return False
+        self._take_rows({row.num: row.size for row in _take(self._rows.found)})
         return True
+
+    def _take_small_packs(self) -> list[_Pack]:
+        """Take packs of which nothing is needed from the end of the list, as many as go in one step."""
+        few, count = list[_Pack](), 0
+        while self._packs and not self._packs[-1].live and count + len(self._packs[-1].dead) <= _STEP_ROWS:
+            few.append(self._packs.pop())
+            count += max(1, len(few[-1].dead))
+        return few
+
+    def _delete_packs(self, few: Sequence[_Pack]) -> bool:
+        """Delete packs of which nothing is needed, all but those that have come to be; return False if that is each."""
+        with self._blobs.hold_drafts() as is_known, self._database.write(is_patient=True) as connection:
+            self._catch_up(connection)
+            gone = [pack for pack in few if not any(self._reached.packed[num] for num in pack.dead)]
+            if is_known(_keys_of(connection, pack_blocks, [num for pack in gone for num in pack.dead])):
+                self.is_held_up = True
+                gone = [pack for pack in gone if not is_known(_keys_of(connection, pack_blocks, pack.dead))]
+            _delete(connection, pack_blocks, [num for pack in gone for num in pack.dead])
+            _delete(connection, packs, [pack.num for pack in gone])
+        self._is_some_left |= len(gone) < len(few)
+        for pack in gone:
+            self._retire(pack)
+        return bool(gone)
+
+    def _retire(self, pack: _Pack) -> None:
+        """Note that no row names a pack any more."""
+        with suppress(OSError):  # then the next start moves it to quarantine, if it is here by then
+            mark_pack(self._folder / PACKS_NAME, pack.name)
+        self.retired.append(pack.name)
+        self.size += pack.dead_size
 
     def _take_rows(self, some: Mapping[int, int]) -> None:
         with self._blobs.hold_drafts() as is_known, self._database.write(is_patient=True) as connection:
@@ -235,20 +311,38 @@ class Collection:
                 connection.execute(delete(packs).where(packs.c.num == pack.num))
         del pack.dead[-_STEP_ROWS:]
         if is_last:
-            with suppress(OSError):  # then the next start moves it to quarantine, if it is here by then
-                mark_pack(self._folder / PACKS_NAME, pack.name)
-            self.retired.append(pack.name)
-            self.size += pack.dead_size
+            self._retire(pack)
         return True
+
+    def _move_small_packs(self) -> bool:
+        """Move what is needed of several packs into one; return False if that cannot be, or there is one at most."""
+        few, count, size = list[_Pack](), 0, 0
+        for pack in reversed(self._packs):
+            count, size = count + len(pack.live), size + pack.live_size
+            if not (pack.live and pack.is_worth_it and count <= _STEP_ROWS and size <= _STEP_SIZE):
+                break
+            few.append(pack)
+        if len(few) < 2 or not self._has_room(_STEP_SIZE):
+            return False
+        try:
+            move_blocks(self._database, [num for pack in few for num in pack.live])
+        except DamagedPack:  # each alone, then
+            return False
+        for pack in few:
+            pack.live, pack.moved_size, pack.live_size = array("q"), pack.moved_size + pack.live_size, 0
+        return True
+
+    def _has_room(self, size: int) -> bool:
+        return shutil.disk_usage(self._folder).free >= size + _ROOM_MIN
 
     def _move_some(self, pack: _Pack) -> bool:
         """Move some of the blocks that are needed out of a pack; return False if that cannot be."""
-        if shutil.disk_usage(self._folder).free < pack.live_size + _ROOM_MIN:
+        if not self._has_room(pack.live_size):
             return False
         with self._database.read() as connection:
-            some = dict(_take([*_sizes_of(connection, pack.live[-_STEP_ROWS:])]))
+            some = {row.num: row.size for row in _take([*_sizes_of(connection, pack.live[-_STEP_ROWS:])])}
         try:
-            move_blocks(self._database, pack.name, [*some])
+            move_blocks(self._database, [*some])
         except DamagedPack:
             return False
         pack.live = array("q", (num for num in pack.live if num not in some))
@@ -257,7 +351,7 @@ class Collection:
         return True
 
     def _mark_spared(self, connection: Connection) -> ReachedRows:
-        """Mark what files name whose content was given up, and remember those of which something is here."""
+        """Mark what files name whose content was given up, and remember those of which something is here; and bodies."""
         marks = no_marks(connection)
         self._spared_sum = tuple(connection.execute(_SPARED).one())
         walk = Walk(connection, self._folder / PACKS_NAME, marks)
@@ -269,6 +363,12 @@ class Collection:
                 if object_id in held:
                     walk.mark(object_id)
                     self._spared.append(num)
+        bodies = select(erasures.c.body_id).where(erasures.c.is_spared)
+        for part in stream_parts(connection, bodies, _BATCH):
+            for keys in chunks([id_key(body_id) for (body_id,) in part]):
+                rows = select(blocks.c.num).where(blocks.c.is_shared, blocks.c.id_key.in_(keys))
+                for num in connection.execute(rows).scalars():
+                    marks.rows[num] = 1
         return marks
 
     def _catch_up(self, connection: Connection) -> None:
@@ -303,8 +403,25 @@ class Collection:
         trees -= come
 
 
-def _find_dead(connection: Connection, reached: ReachedRows, given_up: ReachedRows | None) -> _Dead:
-    """Find what is not needed; where marks are given, no more of what is found by its id than they mark."""
+def _weigh(connection: Connection, rows: _DeadRows, found: Sequence[_Pack]) -> Garbage:
+    count = size = 0
+    for row in rows.scan(connection, 0, len(rows.reached.rows)):
+        count, size = count + 1, size + row.size
+    gone = [pack for pack in found if pack.is_worth_it]
+    return Garbage(
+        count,
+        size,
+        tuple(pack.name for pack in gone),
+        sum(pack.dead_size for pack in gone),
+        sum(pack.dead_size for pack in found if not pack.is_worth_it),
+    )
+
+
+def _find_packs(connection: Connection, reached: ReachedRows, given_up: ReachedRows | None) -> list[_Pack]:
+    """Find packs with blocks that are not needed; where marks are given, no more than they mark.
+
+    Those of which nothing is needed stand last, and before them those that are written anew.
+    """
     there = select(packs.c.num, packs.c.name, packs.c.size).order_by(packs.c.num)
     found = {num: _Pack(num, name, size) for num, name, size in connection.execute(there)}
     packed = select(pack_blocks.c.num, pack_blocks.c.pack_num, pack_blocks.c.size)
@@ -317,40 +434,24 @@ def _find_dead(connection: Connection, reached: ReachedRows, given_up: ReachedRo
             pack.live_size += size
         else:
             pack.dead.append(num)
-    dead = _Dead([], [], [pack for pack in found.values() if pack.dead_size or not pack.live])
-    bodies: dict[int, tuple[int, int]] = {}  # by key: rows that may be bodies of commits
-    size = func.length(blocks.c.encoded)
-    start = func.substr(blocks.c.encoded, 1, LEAF_START_SIZE)
-    rows = select(blocks.c.num, size, blocks.c.id_key, blocks.c.is_shared, start)
-    for num, size, key, is_shared, began in stream_rows(connection, rows.order_by(blocks.c.num), _BATCH):
-        if reached.rows[num]:
-            continue
-        if given_up is None or not is_shared or given_up.rows[num]:
-            (dead.inner if is_shared and has_children(began) else dead.rows).append((num, size))
-        else:
-            bodies[key] = (num, size)
-    if bodies:
-        given_up_bodies = select(erasures.c.body_id).where(erasures.c.is_spared)
-        for (body_id,) in stream_rows(connection, given_up_bodies, _BATCH):
-            if (row := bodies.pop(id_key(body_id), None)) is not None:
-                dead.rows.append(row)
-    return dead
+    some = [pack for pack in found.values() if pack.dead_size or not pack.live]
+    return sorted(some, key=lambda pack: (not pack.live, pack.is_worth_it))
 
 
-def _take(rows: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Take rows (number, bytes) of one step from the end of a list."""
-    taken, size = list[tuple[int, int]](), 0
+def _take(rows: list[_Row]) -> list[_Row]:
+    """Take rows of one step from the end of a list."""
+    taken, size = list[_Row](), 0
     while rows and len(taken) < _STEP_ROWS and size < _STEP_SIZE:
         taken.append(rows.pop())
-        size += taken[-1][1]
+        size += taken[-1].size
     return taken
 
 
-def _sizes_of(connection: Connection, nums: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _sizes_of(connection: Connection, nums: Sequence[int]) -> Iterator[_Row]:
     for part in chunks(nums):
         query = select(pack_blocks.c.num, pack_blocks.c.size).where(pack_blocks.c.num.in_(part))
         for row in connection.execute(query):
-            yield row[0], row[1]
+            yield _Row(row[0], row[1], is_inner=False)
 
 
 def _keys_of(connection: Connection, table: Table, nums: Sequence[int]) -> list[int]:

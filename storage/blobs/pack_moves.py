@@ -1,16 +1,17 @@
-"""Moves blocks that are needed out of a pack into a new one, so that the old file can go with what is not needed in it.
+"""Moves blocks that are needed out of packs into a new one, so that the old files can go with what is not needed in them.
 
 Why no holes are punched: not every file system can, a copy of such a file has its old size again, and a hole looks like
 damage to whoever reads there.
 
 A move writes the new pack, makes it durable, and then changes the rows in one transaction. Whatever ends it before, the rows
-name the old pack, and a mark has the next start delete the new one. After it a mark has the next start delete the old one.
+name the old packs, and a mark has the next start delete the new one. After it marks have the next start delete the old ones.
 """
 
 import os
 import secrets
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -35,6 +36,7 @@ _MOVE: Final = (
 
 
 class _Place(NamedTuple):
+    pack: str
     num: int
     block_id: BlockId
     offset: int
@@ -45,25 +47,26 @@ class DamagedPack(StorageError):
     """A block of a pack cannot be read, or is not what its id says: none is moved, and `ravel fsck` names it."""
 
 
-def move_blocks(database: Database, name: str, nums: Sequence[int]) -> None:
-    """Move the blocks in these rows out of the pack of that name into a new one. Costs O(their bytes).
+def move_blocks(database: Database, nums: Sequence[int]) -> None:
+    """Move the blocks in these rows out of their packs into a new one. Costs O(their bytes).
 
     Raises DamagedPack, StorageError.
     """
     folder = database.folder / PACKS_NAME
     new = secrets.token_hex(16)
     with database.read() as connection:
-        query = select(pack_blocks.c.num, pack_blocks.c.block_id, pack_blocks.c.offset, pack_blocks.c.size)
+        columns = (pack_blocks.c.num, pack_blocks.c.block_id, pack_blocks.c.offset, pack_blocks.c.size)
+        query = select(packs.c.name, *columns).join(packs, packs.c.num == pack_blocks.c.pack_num)
         rows = [
             _Place(*row)
             for part in chunks(nums)
             for row in connection.execute(query.where(pack_blocks.c.num.in_(part)))
         ]
-    rows.sort(key=lambda row: row.offset)
+    rows.sort(key=lambda row: (row.pack, row.offset))
     is_named = False
     try:
         mark_pack(folder, new)
-        size = _copy(folder / name, folder / new, rows)
+        size = _copy(folder, folder / new, rows)
         sync_folder(folder)
         with database.write(is_patient=True) as connection:
             is_named = True
@@ -75,7 +78,7 @@ def move_blocks(database: Database, name: str, nums: Sequence[int]) -> None:
                 place += row.size
             connection.execute(_MOVE, places)
     except OSError as error:
-        raise StorageError(f"{folder / name}: {error}") from error
+        raise StorageError(f"{folder / new}: {error}") from error
     finally:
         with suppress(OSError):  # what stays is swept at the next start
             if not (is_named and may_be_named(database, new)):
@@ -98,31 +101,37 @@ def remove_packs(folder: Path, names: Sequence[str]) -> None:
         raise StorageError(f"{folder / PACKS_NAME}: {error}; the next start removes what is left") from error
 
 
-def _copy(source: Path, target: Path, rows: Sequence[_Place]) -> int:
-    """Write the blocks one after another, and make the file durable; return its bytes."""
+def _copy(folder: Path, target: Path, rows: Sequence[_Place]) -> int:
+    """Write the blocks of packs in a folder one after another, and make the file durable; return its bytes."""
+    writing = open_new(target)
     try:
-        reading = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+        gathered, waiting, total = list[bytes](), 0, 0
+        for name, of_pack in groupby(rows, key=lambda row: row.pack):
+            with _opened(folder / name) as reading:
+                for row in of_pack:
+                    gathered.append(_read(reading, row))
+                    waiting += row.size
+                    if waiting >= _READ_SIZE:
+                        write_encoded(writing, gathered)
+                        total += waiting
+                        gathered, waiting = [], 0
+        write_encoded(writing, gathered)
+        os.fsync(writing)
+        return total + waiting
+    finally:
+        os.close(writing)
+
+
+@contextmanager
+def _opened(source: Path) -> Iterator[int]:
+    try:
+        handle = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         raise DamagedPack(f"{source}: {error}") from error
     try:
-        writing = open_new(target)
-        try:
-            gathered, waiting, total = list[bytes](), 0, 0
-            for row in rows:
-                encoded = _read(reading, row)
-                gathered.append(encoded)
-                waiting += row.size
-                if waiting >= _READ_SIZE:
-                    write_encoded(writing, gathered)
-                    total += waiting
-                    gathered, waiting = [], 0
-            write_encoded(writing, gathered)
-            os.fsync(writing)
-            return total + waiting
-        finally:
-            os.close(writing)
+        yield handle
     finally:
-        os.close(reading)
+        os.close(handle)
 
 
 def _read(handle: int, row: _Place) -> bytes:

@@ -158,7 +158,8 @@ def _put_all(draft: PackDraft, blocks: list[Block]) -> None:
 def test_no_file_loses_a_block_that_is_not_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    monkeypatch.setattr(garbage_collection, "_STEP_ROWS", 2)
+    monkeypatch.setattr(garbage_collection, "_STEP_ROWS", 2 + 3 * seed)
+    monkeypatch.setattr(garbage_collection, "_SCANNED_ROWS", 7)
     play = _Play(tmp_path, seed)
     for _ in range(_ACTS):
         play.act()

@@ -13,8 +13,10 @@ from protocol.formats.block import encrypt_block, has_children
 from protocol.formats.content import FileEntry, Files
 from protocol.formats.object import build_object
 from protocol.ids import BlockId, CommitId
-from storage.blobs.garbage_collection import Garbage, collect_garbage, find_garbage
-from storage.engine.database import StorageError
+from storage.blobs import garbage_collection
+from storage.blobs.garbage_collection import Collection, Garbage, collect_garbage, find_garbage
+from storage.blobs.pack_moves import remove_packs
+from storage.engine.database import Database, StorageError
 from storage.repos.deletion import forget_repo
 from storage.repos.repos import Branch
 from tests.support.builders import STORE_KEY
@@ -47,18 +49,18 @@ def _node(folder: Path) -> Node:
     return node
 
 
-def _leave_beside(node: Node, numbers: list[int]) -> int:
+def _leave_beside(node: Node, numbers: list[int], name: str = "beside", beside: bytes = BESIDE) -> int:
     """Add a file whose pack also has so many blocks that nothing names; return the bytes of these."""
     branch, blocks = (
         node.branch(),
         [encrypt_block(bytes([number]) * 1_000_000, ConvergenceSecret(b"c" * 32))[0] for number in numbers],
     )
-    reference, needed = build_object(BESIDE, node.epoch().convergence_secret)
+    reference, needed = build_object(beside, node.epoch().convergence_secret)
     with node.replica.packs.draft() as draft:
         for block in [*blocks, *needed]:
             draft.put(block)
         draft.finish()
-        added = Draft(Files((FileEntry("beside", len(BESIDE)),)), files=(reference,))
+        added = Draft(Files((FileEntry(name, len(beside)),)), files=(reference,))
         node.author.write(branch, added, after=lambda connection, _: draft.keep(connection))
         draft.is_kept = True
     return sum(len(block.encoded) for block in blocks)
@@ -150,6 +152,87 @@ async def test_a_pack_of_which_a_quarter_is_not_needed_is_written_anew(tmp_path:
     node.open()
     assert await _content(node, "beside") == BESIDE
     node.replica.close()
+
+
+def _names(folder: Path) -> set[str]:
+    return {path.name for path in (folder / "packs").iterdir()}
+
+
+def _steps(node: Node) -> int:
+    """Collect all garbage, and return in how many steps."""
+    collection = Collection(node.replica.database, node.replica.packs)
+    collection.mark_all(keep_removed=True)
+    steps = 0
+    while collection.step():
+        steps += 1
+    remove_packs(node.folder, collection.retired)
+    return steps
+
+
+@pytest.mark.slow
+@pytest.mark.sqlite
+async def test_a_step_takes_several_small_packs(tmp_path: Path) -> None:
+    """There is a pause after each, and there may be very many packs."""
+    node = Node(tmp_path, "alice")
+    node.create_repo()
+    for number in range(6):
+        with node.replica.packs.draft() as draft:
+            draft.put(encrypt_block(bytes([number]) * 500_000, ConvergenceSecret(b"c" * 32))[0])
+            draft.finish()
+            with node.replica.database.write() as connection:
+                draft.keep(connection)
+            draft.is_kept = True
+    assert _steps(node) == 1
+    assert list((tmp_path / "packs").iterdir()) == []
+    for number in range(6):
+        _leave_beside(node, [number], f"file {number}", bytes([number]) * 700_000)
+    before = _names(tmp_path)
+    assert _steps(node) == 2, "one moves what is needed, and one takes the packs"
+    assert len(_names(tmp_path) - before) == len(_names(tmp_path)) == 1
+    assert await _content(node, "file 5") == bytes([5]) * 700_000
+    node.replica.close()
+    assert check_store(tmp_path, STORE_KEY).problems == []
+    assert find_garbage(tmp_path, keep_removed=True) == NOTHING
+
+
+@pytest.mark.slow
+@pytest.mark.sqlite
+def test_a_damaged_pack_among_small_ones_stays_alone(tmp_path: Path) -> None:
+    node = _node(tmp_path)
+    [large] = _names(tmp_path)
+    for number in range(3):
+        before = _names(tmp_path)
+        _leave_beside(node, [number], f"file {number}", bytes([number]) * 700_000)
+    others, [last] = before - {large}, _names(tmp_path) - before
+    path = tmp_path / "packs" / last
+    path.write_bytes(path.read_bytes()[:-100] + bytes(100))
+    _steps(node)
+    assert path.exists()
+    assert _names(tmp_path) >= {large, last}
+    assert not _names(tmp_path) & others
+    node.replica.close()
+
+
+@pytest.mark.slow
+@pytest.mark.sqlite
+def test_few_rows_are_in_memory_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    node, most = _node(tmp_path), 0
+    with node.replica.database.write() as connection:
+        forget_repo(connection, node.repo().num)
+    monkeypatch.setattr(garbage_collection, "_SCANNED_ROWS", 3)
+    load = garbage_collection._DeadRows.load
+
+    def count(rows: garbage_collection._DeadRows, database: Database) -> bool:
+        nonlocal most
+        is_more = load(rows, database)
+        most = max(most, len(rows.found))
+        return is_more
+
+    monkeypatch.setattr(garbage_collection._DeadRows, "load", count)
+    assert _steps(node) > 3
+    assert most == 3
+    node.replica.close()
+    assert find_garbage(tmp_path, keep_removed=True) == NOTHING
 
 
 @pytest.mark.slow
