@@ -12,11 +12,9 @@ import re
 import secrets
 import shutil
 import sqlite3
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from io import FileIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -61,13 +59,13 @@ from node.home.tokens import TOKENS_NAME
 from node.observe.watching import store_sizes
 from node.runtime.errors import UNKNOWN_SCHEMA_ADVICE, ServiceError, storage_failed
 from node.runtime.version import VERSION
-from protocol.limits.files import FSCK_PROBLEMS_SHOWN_MAX
+from protocol.limits.files import BACKUP_FILE_COUNT_MAX, FSCK_PROBLEMS_SHOWN_MAX
 from protocol.limits.users import DISK_FREE_MIN
 from ravel.home import LOCK_NAME, RUN_NAME
 from storage.engine.backup_rows import load_database, save_database
 from storage.engine.bulk import UNREADABLE
 from storage.engine.database import DATABASE_NAME, NewerSchema, NoStore, OlderSchema, StorageError
-from storage.engine.folders import make_folder, open_new, sync_folder
+from storage.engine.folders import make_folder, open_file, open_new, sync_folder
 from storage.engine.losses import LOSS_NAME, Loss, write_loss
 from storage.engine.store_identity import PACKS_NAME, STORE_ID_NAME
 
@@ -132,7 +130,7 @@ def create_backup(
     With `keep`, only so many stay, the newest. Reads all of the database, and packs that the folder has not; writes what is
     new, and MAP_ENTRY_SIZE bytes for each page.
     Raises ServiceError `bad_request` (a folder in `home`), `already_exists`, `already_running` (while data is collected),
-    `storage_failed`, `newer_schema`, and those of `open_home`.
+    `storage_failed`, `newer_schema`, `too_large`, and those of `open_home`.
     """
     url = open_home(home).storage_url
     node = read_keys(home).node
@@ -148,6 +146,7 @@ def create_backup(
         loss = _read_loss_file(home)
         with _passing_copy(home, url, draft) as (copy, schema, packs):
             _copy_small_files(writing, home, draft, loss)
+            writing.check_count(len(packs))
             # What is removed first makes room. Packs of a run that was cut are gone on with.
             remove_unnamed(folder, {f"{PACKS_NAME}/{name}" for name in packs})
             writing.write_database(copy)
@@ -256,6 +255,16 @@ class _Writing:
         self._written += new.stat().st_size
         if self._number not in self._pages:
             new.unlink()
+
+    def check_count(self, pack_count: int) -> None:
+        """Refuse to begin with more files than a manifest names. Raises ServiceError `too_large`."""
+        count = len(self._entries) + pack_count + 1
+        if count > BACKUP_FILE_COUNT_MAX:
+            raise ServiceError(
+                "too_large",
+                f"the node has {count:,} files, and a backup names {BACKUP_FILE_COUNT_MAX:,} at most",
+                "stop the daemon and copy its folder",
+            )
 
     def add(self, entry: Entry) -> None:
         """Count a file that was written."""
@@ -512,7 +521,7 @@ def copy_file(source: Path, target: Path, path: str, links: int = 0) -> Entry:
 
     `links` is O_NOFOLLOW where a symbolic link could lead out of the folder.
     """
-    with _open_file(source, links) as file, os.fdopen(open_new(target), "wb", buffering=0) as copy:
+    with open_file(source, links) as file, os.fdopen(open_new(target), "wb", buffering=0) as copy:
         hasher = blake3()
         size = 0
         while chunk := file.read(_CHUNK_SIZE):
@@ -527,19 +536,10 @@ def copy_file(source: Path, target: Path, path: str, links: int = 0) -> Entry:
 
 def hash_file(source: Path, path: str = "") -> Entry:
     """Return the entry of a file, which is no link; its path is its name unless another is given. Raises OSError."""
-    with _open_file(source, os.O_NOFOLLOW) as file:
+    with open_file(source, os.O_NOFOLLOW) as file:
         hasher = blake3()
         size = 0
         while chunk := file.read(_CHUNK_SIZE):
             hasher.update(chunk)
             size += len(chunk)
     return Entry(path or source.name, size, hasher.hexdigest())
-
-
-def _open_file(source: Path, links: int) -> FileIO:
-    handle = os.open(source, os.O_RDONLY | links | os.O_NONBLOCK | os.O_CLOEXEC)
-    file = FileIO(handle)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        file.close()
-        raise OSError(f"{source} is not a file")
-    return file

@@ -16,6 +16,7 @@ import json
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ from protocol.limits.files import (
     BACKUP_PAGES_COUNT_MAX,
     KEY_FILE_SIZE_MAX,
 )
-from storage.engine.folders import make_folder, open_new, sync_file, sync_folder
+from storage.engine.folders import make_folder, open_file, open_new, sync_file, sync_folder
 from storage.engine.store_identity import PACKS_NAME
 
 MANIFEST_NAME: Final = "manifest.json"
@@ -104,7 +105,7 @@ class Backup:
     def read_manifest(self) -> Manifest:
         """Read the manifest. Raises ServiceError `bad_input`."""
         try:
-            with (self.path / MANIFEST_NAME).open("rb") as file:
+            with open_file(self.path / MANIFEST_NAME, os.O_NOFOLLOW) as file:
                 content = file.read(BACKUP_MANIFEST_SIZE_MAX + 1)
             if len(content) > BACKUP_MANIFEST_SIZE_MAX:
                 raise bad_backup(self.path, f"its manifest has more than {BACKUP_MANIFEST_SIZE_MAX} bytes")
@@ -151,7 +152,7 @@ def find_backup(path: Path) -> Backup:
 def may_hold_backups(folder: Path, node: str) -> bool:
     """Return True if backups of a node may go into a folder: it is absent or empty, or has some. Raises OSError."""
     try:
-        with (folder / _OWNER_NAME).open("rb") as file:
+        with open_file(folder / _OWNER_NAME, os.O_NOFOLLOW) as file:
             content = file.read(KEY_FILE_SIZE_MAX)
     except FileNotFoundError:
         return not folder.exists() or (folder.is_dir() and _is_begun(folder))
@@ -190,6 +191,10 @@ def open_folder(folder: Path, node: str) -> Iterator[Path]:
     make_folder(folder)
     with lock_folder(folder, fcntl.LOCK_EX):
         check_folder(folder, node)  # another node may have begun meanwhile
+        with suppress(
+            OSError
+        ):  # it is somebody else's, or a drive without modes; all in it is for its owner alone
+            folder.chmod(stat.S_IMODE(folder.stat().st_mode) & 0o700)
         try:
             _begin(folder, node)
             yield folder / DRAFT_NAME

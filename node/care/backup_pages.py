@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from io import BufferedReader
 from itertools import islice
 from pathlib import Path
 from struct import Struct
@@ -21,7 +22,7 @@ from typing import Final
 from blake3 import blake3
 
 from protocol.limits.files import BACKUP_PAGES_COUNT_MAX
-from storage.engine.folders import open_new
+from storage.engine.folders import open_file, open_new
 
 MAP_NAME: Final = "database.map"
 PAGES_FILE: Final = re.compile(r"[1-9][0-9]{0,8}")
@@ -30,6 +31,8 @@ PAGE_SIZE: Final = 4096
 """Bytes of a page, as SQLite has them by default: others would only find less that is unchanged."""
 HASH_SIZE: Final = 16
 HASH_KEY_SIZE: Final = 32
+_OPEN_MAX: Final = 64
+"""Files of pages that are open at once: a process may have 256 in some places."""
 _CHUNK_COUNT: Final = 256
 """Pages that are read at a time."""
 _MOVED_MAX: Final = 65_536
@@ -49,11 +52,11 @@ class BadPages(Exception):
 class Last:
     """Pages of the last backup, and the files of them that the next one goes on with, with how many pages they have."""
 
-    map: Path
+    map: Path | None
     files: Mapping[int, int]
 
 
-NONE: Final = Last(Path(os.devnull), {})
+NONE: Final = Last(None, {})
 
 
 def usable_files(folder: Path, pages: Mapping[int, int]) -> dict[int, int]:
@@ -141,7 +144,7 @@ class _Window:
 
 def _known_pages(last: Last) -> Iterator[Page]:
     """Yield the pages of the last backup in order; for those that the next may not name, one that no page is."""
-    for page in read_map(last.map):
+    for page in read_map(last.map) if last.map is not None else ():
         yield page if page[2] < last.files.get(page[1], 0) else (b"", 0, 0)
 
 
@@ -166,7 +169,7 @@ class PageReader:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._handles: dict[int, int] = {}
+        self._files: dict[int, BufferedReader] = {}  # by number, what was read last stands last
         self._checked: dict[tuple[bytes, int], bytearray] = {}
 
     def __enter__(self) -> "PageReader":
@@ -175,12 +178,8 @@ class PageReader:
 
     def __exit__(self, *_: object) -> None:
         """Close the files."""
-        self._close()
-
-    def _close(self) -> None:
-        for handle in self._handles.values():
-            os.close(handle)
-        self._handles.clear()
+        for file in self._files.values():
+            file.close()
 
     def read(self, pages: list[Page], key: bytes) -> bytes:
         """Read and check pages that lie one after another in one file. Raises OSError, BadPages."""
@@ -210,18 +209,18 @@ class PageReader:
                 known[start:end] = wanted
 
     def _open(self, number: int) -> int:
-        if number not in self._handles:
-            path = self._folder / str(number)
-            if len(self._handles) >= BACKUP_PAGES_COUNT_MAX:
-                self._close()
+        file = self._files.pop(number, None)
+        if file is None:
+            if len(self._files) >= _OPEN_MAX:
+                self._files.pop(next(iter(self._files))).close()
             try:
-                handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+                file = open_file(self._folder / str(number), os.O_NOFOLLOW)
             except FileNotFoundError:
                 raise BadPages(f"pages/{number} is not there") from None
-            self._handles[number] = handle
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise BadPages(f"pages/{number} is not a file")
-        return self._handles[number]
+            except OSError as error:
+                raise BadPages(f"pages/{number} cannot be read: {error}") from None
+        self._files[number] = file
+        return file.fileno()
 
 
 def erase_unnamed(folder: Path, maps: Mapping[Path, str]) -> None:
@@ -240,7 +239,7 @@ def erase_unnamed(folder: Path, maps: Mapping[Path, str]) -> None:
     }
     for path, wanted in maps.items():
         hasher = blake3()
-        with path.open("rb") as file:
+        with open_file(path, os.O_NOFOLLOW) as file:
             while chunk := file.read(_CHUNK_COUNT * _ENTRY.size):
                 hasher.update(chunk)
                 for number, place in _PLACE.iter_unpack(chunk[: len(chunk) // _PLACE.size * _PLACE.size]):
@@ -265,7 +264,7 @@ def erase_unnamed(folder: Path, maps: Mapping[Path, str]) -> None:
 
 def read_map(path: Path) -> Iterator[Page]:
     """Yield the entries of a list. Raises OSError, BadPages."""
-    with path.open("rb") as file:
+    with open_file(path, os.O_NOFOLLOW) as file:
         while chunk := file.read(_CHUNK_COUNT * _ENTRY.size):
             if len(chunk) % _ENTRY.size:
                 raise BadPages(f"{MAP_NAME} ends within an entry")

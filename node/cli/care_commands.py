@@ -60,7 +60,7 @@ def backup(
     context: typer.Context,
     folder: Annotated[Path, typer.Argument(help="The folder of this node's backups, made if it is absent.")],
     keep: Annotated[
-        int | None, typer.Option(min=1, metavar="COUNT", help="Remove older backups: so many stay.")
+        int | None, typer.Option(min=1, metavar="COUNT", help="Remove older backups: so many stay. --check first.")
     ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing: read what all backups in the folder need.")
@@ -69,7 +69,8 @@ def backup(
     """Write a backup of the node (store, keys, configuration) into a folder of backups. The daemon may run.
 
     What the folder has is not written again. Each backup has a folder in it, named by a number and the date, needs no other
-    backup, and appears when it is whole. One may be removed by hand; the next run frees what it alone needed.
+    backup, and appears when it is whole. One may be removed by hand; the next run frees what it alone needed. Before you
+    remove any, have --check read the rest.
     The keys in it are as they are in the node's folder: sealed, or in the clear.
     """
     from node.care.backup import check_backups, create_backup

@@ -16,7 +16,7 @@ BACKUP_MANIFEST_SIZE_MAX: Final = 64 * MIB
 BACKUP_FILE_COUNT_MAX: Final = 400_000
 """Files that a backup's manifest names: one for each large add of files; so many fit its size."""
 BACKUP_PAGES_COUNT_MAX: Final = 500
-"""Files of pages that a backup names, all open at once. Then the smaller half is written again as one."""
+"""Files of pages that a backup names. Then the smaller half is written again as one."""
 FSCK_PROBLEMS_SHOWN_MAX: Final = 1000
 """Problems that a check of a store names one by one; it counts all. A store that is damaged throughout has millions."""
 

@@ -7,8 +7,10 @@ leave nothing in a user's folder that the user's own daemon cannot open.
 import fcntl
 import os
 import secrets
+import stat
 from collections.abc import Callable
 from contextlib import suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +25,26 @@ def open_new(path: Path) -> int:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE)
     _give_owner(handle, path.parent)
     return handle
+
+
+def open_file(path: Path, links: int = 0) -> BufferedReader:
+    """Open a file to read. A pipe, which could wait, or a device is not opened at all. Raises OSError.
+
+    `links` is O_NOFOLLOW where a symbolic link could lead out of a folder.
+    """
+    _check_file(path, path.stat(follow_symlinks=not links))
+    file = os.fdopen(os.open(path, os.O_RDONLY | links | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    try:
+        _check_file(path, os.fstat(file.fileno()))  # and not another one that was put in its place meanwhile
+    except OSError:
+        file.close()
+        raise
+    return file
+
+
+def _check_file(path: Path, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(f"{path} is not a file")
 
 
 def write_beside(path: Path, content: Callable[[int], bytes], put: Callable[[Path], object]) -> None:

@@ -303,6 +303,87 @@ def test_links_in_a_folder_of_backups_are_not_followed(tmp_path: Path, node: Nod
     assert (tmp_path / "others" / link.name).read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    "name", ["backups.json", f"{FIRST}/{MANIFEST_NAME}", f"{FIRST}/{MAP_NAME}", "pages/1", "packs/"]
+)
+def test_a_pipe_in_a_folder_of_backups_is_named_and_never_opened(
+    tmp_path: Path, node: Node, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Whoever opens one may wait for ever, and a device may do anything then."""
+    _back_up(tmp_path)
+    path = tmp_path / "all" / name
+    if path.is_dir():
+        [path] = path.iterdir()
+    path.unlink()
+    os.mkfifo(path)
+    opened: list[str] = []
+    open_ = os.open
+
+    def note(one: os.PathLike[str] | str, flags: int, *rest: int) -> int:
+        opened.append(os.fspath(one))
+        return open_(one, flags | os.O_NONBLOCK, *rest)
+
+    monkeypatch.setattr(os, "open", note)
+    if name == "backups.json":
+        said = _refusal(lambda: _back_up(tmp_path)).message
+    else:
+        [checked] = check_backups(tmp_path / "all")
+        assert len(checked.problems) == (2 if name.endswith(MAP_NAME) else 1)
+        said = checked.problems[-1]
+        assert _refusal(lambda: restore_backup(tmp_path / "all", tmp_path / "restored")).code in (
+            "bad_input",
+            "storage_failed",
+        )
+        with suppress(ServiceError):
+            _back_up(tmp_path)
+    assert f"{path} is not a file" in said
+    assert str(path) not in opened
+
+
+def test_a_folder_that_others_could_open_is_closed_to_them(tmp_path: Path, node: Node) -> None:
+    (tmp_path / "all").mkdir()
+    (tmp_path / "all").chmod(0o777)
+    _back_up(tmp_path)
+    assert (tmp_path / "all").stat().st_mode & 0o777 == 0o700
+    (tmp_path / "all").chmod(0o755)
+    _back_up(tmp_path)
+    assert (tmp_path / "all").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_node_with_more_files_than_a_manifest_names_is_told_before_anything_is_written(
+    tmp_path: Path, node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its backup would be one that no restore reads."""
+    first = _back_up(tmp_path)
+    monkeypatch.setattr(backup_module, "BACKUP_FILE_COUNT_MAX", first.files)
+    _back_up(tmp_path)
+    _add_pack(node, b"b")
+    refused = _refusal(lambda: _back_up(tmp_path))
+    assert (refused.code, refused.advice) == ("too_large", "stop the daemon and copy its folder")
+    assert len(list((tmp_path / "all" / "packs").iterdir())) == 1
+    assert [one.name for one in list_backups(tmp_path / "all")] == [FIRST, SECOND]
+
+
+def test_few_files_of_pages_are_open_at_once(
+    tmp_path: Path, node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        _back_up(tmp_path)
+        node.write(node.branch(), f"post {number}")
+    monkeypatch.setattr(backup_pages, "_OPEN_MAX", 2)
+    open_, most = backup_pages.PageReader._open, 0
+
+    def count(reader: backup_pages.PageReader, number: int) -> int:
+        nonlocal most
+        handle = open_(reader, number)
+        most = max(most, len(reader._files))
+        return handle
+
+    monkeypatch.setattr(backup_pages.PageReader, "_open", count)
+    assert [one.problems for one in check_backups(tmp_path / "all")] == [[]] * 5
+    assert most == 2
+
+
 def test_a_copy_of_the_folder_that_shares_its_files_stays_whole(tmp_path: Path, node: Node) -> None:
     for number in range(2):
         _back_up(tmp_path)
