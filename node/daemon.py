@@ -27,7 +27,6 @@ from node.api.repeats import new_run
 from node.api.services import Services, make_services
 from node.authoring.author import Author
 from node.care.freeing import SpaceFreeing
-from node.care.giving_up import PostAges
 from node.circuits.quotas import CircuitQuotas
 from node.circuits.switch import CircuitSwitch
 from node.content.file_fetching import FileFetcher
@@ -157,6 +156,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, reader: Reader) -> _E
     tokens = TokenFile(home.path, now_seconds)
     callers = Callers(home.api_token, tokens)
     hub = Hub(replica, threads(), now_ms, reader)
+    hub.bound.size_max = home.config.storage.size_max * MIB
     if home.config.relay.enabled:
         hub.relay = RelayService(
             replica.database,
@@ -227,7 +227,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, reader: Reader) -> _E
                 nursery.start_soon(PortMapper(addresses, ask_router).run)
             nursery.start_soon(joiner.run)
             nursery.start_soon(services.branches.standings.run, author.user)
-            nursery.start_soon(SpaceFreeing(hub, PostAges(hub, author.user)).run)
+            nursery.start_soon(SpaceFreeing(hub, author.user).run)
             for run_task in _background_tasks(services, has_search=home.config.search.enabled):
                 nursery.start_soon(run_task)
             for peer, address, source, others in kept:

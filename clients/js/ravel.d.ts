@@ -137,6 +137,7 @@ export interface NodeStatus {
   repos: number;
   router: RouterView;
   search: SearchIndexView;
+  storage_bound: StoreBound | null;
   uptime_seconds: number;
   user: string;
   version: string;
@@ -255,6 +256,14 @@ export interface SearchIndexView {
   percent: number;
   state: "off" | "building" | "ready";
   texts_due: number;
+}
+
+/** The bound on the store's size (`storage.size_max`), and what came of it. */
+export interface StoreBound {
+  days: number | null;
+  size: number;
+  size_max: number;
+  state: "under" | "giving_up" | "alone" | "stuck";
 }
 
 /** Use of the disk by the store. */
@@ -515,6 +524,7 @@ export interface RepoHolder {
 /** Contents of a repo that this node keeps. Headers of all commits are always kept. */
 export interface RepoKeeping {
   absent: number;
+  bound_days: number | null;
   branches: string[] | null;
   files: "all" | "on_demand";
   keepers: number;

@@ -33,7 +33,7 @@ from node.runtime.version import VERSION
 from node.sync.hub import Hub
 from protocol.formats.text import id_text
 from protocol.ids import PeerId, UserId
-from ravel.types.node import NodeLists, NodeStatus, QrCode
+from ravel.types.node import NodeLists, NodeStatus, QrCode, StoreBound
 from storage.commits.damaged import DamagedCount, count_damaged
 from storage.commits.pending import count_pending
 
@@ -132,6 +132,7 @@ class NodeService:
                 "ahead_seconds": ahead[len(ahead) // 2] // 1000 if ahead else None,
             },
             "faults": await self.watching.find_faults(),
+            "storage_bound": self._view_bound(),
             "rejected": self._hub.totals.rejected,
             "dropped": self._hub.totals.dropped,
             "export": self.exports.status(),
@@ -156,6 +157,18 @@ class NodeService:
         """
         async with self._drawing:
             return await self._hub.run_blocking(draw_qr, text)
+
+    def _view_bound(self) -> StoreBound | None:
+        bound = self._hub.bound
+        if not bound.size_max:
+            return None
+        days = max((one.bound_days for one in self._hub.replica.repos.values()), default=0)
+        return {
+            "size": bound.size,
+            "size_max": bound.size_max,
+            "days": days or None,
+            "state": bound.state,
+        }
 
     def _count_pending(self) -> tuple[int, DamagedCount]:
         with self._hub.replica.database.read() as connection:

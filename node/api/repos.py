@@ -19,7 +19,7 @@ from node.observe.standing import Standings
 from node.observe.standing_view import Outlook, view_holder
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
-from node.sync.kept_parts import find_keepers, keep_contents
+from node.sync.kept_parts import change_keeping, find_keepers, keep_contents
 from protocol.codec import DecodeError
 from protocol.crypto.signing import BadSignature, verify_public_key
 from protocol.formats.links import find_kept_ask
@@ -126,17 +126,9 @@ class Repos:
         repo_text, kept = id_text(target.repo_id), None
         if branches is not None:
             kept = {self._targets.branch(f"{repo_text}:{one}").num for one in branches}
-        now_ms, proofs = self._hub.clock_ms(), self._hub.proofs
-        # First, for more may be awaited then: until that is looked at, peers take this node to have less than it keeps.
-        self._hub.lacking_bodies |= {one.topic for one in self._hub.replica.tables.topics_in(target.num)}
-        proofs.rule_changed(target.num)
         keep = partial(keep_contents, keeps_files=files == ALL_FILES)
-        await self._hub.write(keep, self._hub.replica, target, kept, last_days or 0, now_ms)
-        self._hub.topics_changed()
-        # Older bodies may be awaited now than peers were asked for.
-        self._hub.opened |= {one.topic for one in self._hub.replica.tables.topics_in(target.num)}
-        self._hub.absences.ring()
-        proofs.rule_changed(target.num)
+        store = partial(keep, self._hub.replica, target, kept, last_days or 0, self._hub.clock_ms())
+        await change_keeping(self._hub, [target.num], store)
         return await self.show_keeping(repo_text)
 
     def _keeping(self, repo: Repo, last_days: int | None, keepers: Mapping[PeerId, UserId]) -> RepoKeeping:
@@ -157,7 +149,8 @@ class Repos:
             "branches": None if current.keeps_all else kept,
             "not_kept": sum(not one.is_kept for one in there),
             "absent": absent,
-            "last_days": current.kept_days or None,
+            "last_days": current.chosen_days or None,
+            "bound_days": current.bound_days or None,
             "files": ALL_FILES if current.keeps_files else FILES_ON_DEMAND,
             "older_here": sum(here for here, _ in counts),
             "older_absent": sum(absent for _, absent in counts),

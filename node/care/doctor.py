@@ -23,6 +23,7 @@ from node.home.private_files import KEYS_NAME, find_drafts
 from node.home.tokens import TokenFile
 from node.ingest.own_feeds import ADVICE
 from node.observe.sentences import (
+    bound_sentence,
     clock_sentence,
     displaced_sentence,
     own_commits_sentence,
@@ -35,6 +36,7 @@ from node.runtime.process import machine_memory
 from node.runtime.version import RELEASED_AT
 from node.runtime.wording import counted, date_text, size_text
 from node.sync.addresses import AddressSource
+from protocol.limits.formats import MIB
 from protocol.limits.peers import CLOCK_DRIFT_MAX_SECONDS
 from protocol.limits.users import DISK_FREE_MIN
 from ravel import connect
@@ -103,7 +105,7 @@ def examine(path: Path, *, now: Callable[[], float] = time.time) -> list[Check]:
     checks.append(Check("configuration", OK, str(home.config_path)))
     checks += _check_keys(home)
     checks += check_discovery(home.config.network)
-    checks += _check_disk(path)
+    checks += _check_disk(path, home.config.storage.size_max * MIB)
     pace = _read_pace(home, now())
     checks += check_forecasts(_forecast_disk(path, pace, now()), now())
     checks += _check_store(home, now())
@@ -167,7 +169,7 @@ def _check_keys(home: Home) -> Iterator[Check]:
         yield Check("tokens", OK, f"{counted(count, 'token')} of apps and pages")
 
 
-def _check_disk(path: Path) -> Iterator[Check]:
+def _check_disk(path: Path, size_max: int) -> Iterator[Check]:
     free, sizes = free_space(path), store_sizes(path)
     detail = f"{size_text(free)} are free; the store has {size_text(sum(sizes.values()))}"
     advice = "make room there; `ravel gc --dry-run` says what the store could do without"
@@ -177,6 +179,12 @@ def _check_disk(path: Path) -> Iterator[Check]:
         yield Check("disk", WARNING, f"{detail}, which a migration would copy", advice)
     else:
         yield Check("disk", OK, detail)
+    if 0 < size_max < (taken := sizes["database"] + sizes["packs"]):
+        detail = f"database and packs have {size_text(taken)}, and storage.size_max is {size_text(size_max)}"
+        advice = (
+            "`ravel status` says what keeps contents here; `ravel gc` shrinks a database that has emptied"
+        )
+        yield Check("disk", WARNING, detail, advice)
     files = os.statvfs(path)
     if files.f_files and files.f_favail < _FILES_FREE_LOW:
         yield Check(
@@ -314,6 +322,7 @@ def _check_daemon(home: Home, pace: Pace | None, now: float) -> Iterator[Check]:
     else:
         yield Check("daemon", OK, f"it runs, and listens on {status['listen']}")
     yield from check_peers(status)
+    yield from check_bound(status)
     yield from check_keys_in_use(status)
     yield from check_members_clocks(status)
     yield from check_connected(status, repos)
@@ -386,6 +395,16 @@ def check_peers(status: NodeStatus) -> Iterator[Check]:
         yield Check("topics", WARNING, detail, "connect to a peer that has them: `ravel peer add`")
     else:
         yield Check("topics", OK, f"waiting for their causes: {counted(status['pending'], 'commit')}")
+
+
+def check_bound(status: NodeStatus) -> Iterator[Check]:
+    """Say what keeps the store over the bound on its size, from a daemon's status."""
+    if detail := bound_sentence(status["storage_bound"]):
+        advice = (
+            "connect to a member's computer that keeps all (`ravel repo holders`), raise `ravel config set "
+            "storage.size_max`, or delete a repo: `ravel repo forget`"
+        )
+        yield Check("disk", WARNING, detail, advice)
 
 
 def check_keys_in_use(status: NodeStatus) -> Iterator[Check]:

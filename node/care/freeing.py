@@ -11,11 +11,14 @@ import structlog
 import trio
 from sqlalchemy import select
 
+from node.care import disk_bound
+from node.care.disk_bound import DiskBound
 from node.care.giving_up import LOOK_SECONDS, PostAges
 from node.home.home import hold_content
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.sync.kept_parts import keep_looking
+from protocol.ids import UserId
 from storage.blobs.garbage_collection import Collection, Outdated
 from storage.blobs.pack_moves import remove_packs
 from storage.schema.schema import erasures, spared_files
@@ -31,16 +34,20 @@ REST_FACTOR: Final = 100
 class SpaceFreeing:
     """Looks for what to give up, and frees the space of what was given up."""
 
-    def __init__(self, hub: Hub, ages: PostAges) -> None:
+    def __init__(self, hub: Hub, user: UserId) -> None:
         self._hub = hub
-        self._ages = ages
+        self._ages = PostAges(hub, user)
+        self._bound = DiskBound(hub, user)
+        self._looked_at = -1  # count of the rules under which a look for old contents was made last
+        self._looks_from = -math.inf
         self._is_due = True  # a daemon that was killed may have left something
         self._rests_until = -math.inf
         self._retired: list[str] = []
 
     async def run(self) -> None:
         """Look until cancelled: now and then, and after each change of what is kept."""
-        await keep_looking(self._hub, self.look, LOOK_SECONDS)
+        seconds = disk_bound.LOOK_SECONDS if self._hub.bound.size_max else LOOK_SECONDS
+        await keep_looking(self._hub, self.look, seconds)
 
     async def look(self) -> int:
         """Free what was given up before, and give up what may go now; return the bytes that are free soon.
@@ -50,9 +57,22 @@ class SpaceFreeing:
         await self._hub.run_blocking(self._remove_retired)
         is_due = self._is_due and trio.current_time() >= self._rests_until
         freed = await self._free() if is_due else 0
-        if await self._ages.look():
-            self._is_due = True
+        if not self._is_due:
+            self._hub.bound.pending = 0
+        await self._bound.look(is_freed=not self._is_due)
+        if self._is_look_due():
+            self._looked_at = self._hub.proofs.rules.count
+            given_up = await self._ages.look()
+            self._bound.note_look(given_up)
+            self._is_due |= given_up > 0
+            # What was given up makes way for more at the next look; what nobody showed is asked for again later.
+            self._looks_from = trio.current_time() + (0.0 if given_up else LOOK_SECONDS)
         return freed
+
+    def _is_look_due(self) -> bool:
+        """Return True if old contents are to be looked for: less often than at the size, for that costs more."""
+        is_changed = self._looked_at != self._hub.proofs.rules.count or self._bound.is_look_wanted
+        return not self._hub.bound.size_max or is_changed or trio.current_time() >= self._looks_from
 
     async def _free(self) -> int:
         replica, run = self._hub.replica, self._hub.run_blocking

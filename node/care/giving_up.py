@@ -5,6 +5,9 @@ What it gives up comes again when it is opened. Documents, membership, and who w
 - what this user wrote, so that each author's node keeps the author's posts;
 - what a compaction releases: others may erase that for good.
 
+Days that this user has chosen have all older contents go. Those of the bound on the store's size (`node.care.disk_bound`)
+have as much go as has to: first files, which somebody has opened and which take most, then posts, as they came.
+
 A file is as old as the commit that added it. That commit is shown, for who has it not would collect the blocks as garbage;
 then its blocks that are here, one by one. It is marked then, and `node.care.freeing` deletes what no other file needs; a
 mark goes when more of the file is fetched.
@@ -21,7 +24,7 @@ remembered.
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -37,7 +40,7 @@ from protocol.ids import BlockId, CommitId, ObjectId, PeerId, UserId
 from protocol.limits.formats import TIMESTAMP_MAX_MS
 from protocol.limits.peers import BODIES_LOOK_SECONDS, FETCH_WINDOW_COUNT_MAX
 from storage.blobs.spared import HeldBlocks, OldFile, load_old_files, spare_files
-from storage.commits.absent_bodies import OldPosts, erase_bodies, load_old_posts
+from storage.commits.absent_bodies import OldPosts, erase_bodies, load_old_posts, measure_bodies
 from storage.commits.blocks import DamagedBlock
 from storage.commits.commits import TimelineRow
 from storage.commits.own_commits import load_author_num
@@ -60,10 +63,15 @@ UNSHOWN_MAX: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A repo as its rule was when a look began, and which one it was: what was shown under another is of no use."""
+    """A repo as its rule was when a look began, and which one it was: what was shown under another is of no use.
+
+    What is older than `days` goes. `is_bounded`: until the store is small enough.
+    """
 
     repo: Repo
     count: int
+    days: int
+    is_bounded: bool = False
 
 
 class PostAges:
@@ -82,14 +90,23 @@ class PostAges:
         count, repos = self._hub.proofs.rules.count, list(self._hub.replica.repos.values())
         for source in list(self._hub.sources):
             source.tell_keeps()  # of these rules at least, before anything is asked for under them
-        given_up = 0
-        for repo in [one for one in repos if one.kept_days and one.has_members]:
-            for branch in self._hub.replica.branches_in(repo.num):
-                if not branch.facts.is_root_branch:
-                    given_up += await self._look_at(_Rule(repo, count), branch)
-                    given_up += await self._look_at_files(_Rule(repo, count), branch)
+        chosen = [_Rule(repo, count, repo.chosen_days) for repo in repos if repo.chosen_days]
+        given_up = await self._look_at_all(chosen, self._look_at_files, self._look_at)
+        bounded = [_Rule(repo, count, repo.kept_days, is_bounded=True) for repo in repos if repo.bound_days]
+        given_up += await self._look_at_all(bounded, self._look_at_files)
+        given_up += await self._look_at_all(bounded, self._look_at)
         if given_up:
             log.info("old contents given up", count=given_up)
+        return given_up
+
+    async def _look_at_all(
+        self, rules: Sequence[_Rule], *looks: Callable[[_Rule, Branch], Awaitable[int]]
+    ) -> int:
+        given_up = 0
+        for rule in [one for one in rules if one.repo.has_members]:
+            for branch in self._hub.replica.branches_in(rule.repo.num):
+                for look in looks if not branch.facts.is_root_branch else ():
+                    given_up += await look(rule, branch)
         return given_up
 
     async def _look_at(self, rule: _Rule, branch: Branch) -> int:
@@ -97,7 +114,7 @@ class PostAges:
         given_up = after = 0
         released: set[CommitId] | None = None
         members: Collection[UserId] = ()
-        while self._is_in_force(rule) and self._has_keepers(rule.repo, branch):
+        while self._is_wanted(rule) and self._has_keepers(rule.repo, branch):
             if released is None:
                 members = await self._hub.run_blocking(self._find_members, rule)
                 if self._user not in members:
@@ -131,12 +148,16 @@ class PostAges:
         for source, user in find_keepers(self._hub, topic, branch.num):
             if user not in members:
                 continue
-            if not left or not self._is_in_force(rule):
+            if not left or not self._is_wanted(rule):
                 break
             shown = await self._hub.proofs.ask(source, topic.topic, sorted(left))
             # Asked anew: it may have said since that it keeps less, or have left.
             if shown and (source, user) in find_keepers(self._hub, topic, branch.num):
-                left -= await self._hub.write(self._give_up, rule, branch, user, shown, self._hub.clock_ms())
+                gone, size = await self._hub.write(
+                    self._give_up, rule, branch, user, shown, self._hub.clock_ms()
+                )
+                self._hub.bound.note(size)
+                left -= gone
         if len(left) < len(rows):
             self._hub.changes.ring()
         return len(rows) - len(left)
@@ -145,7 +166,7 @@ class PostAges:
         """Give up the files that may go of a branch; return how many contents. As `_look_at`."""
         given_up = after = 0
         members: Collection[UserId] = ()
-        while self._is_in_force(rule) and self._has_keepers(rule.repo, branch):
+        while self._is_wanted(rule) and self._has_keepers(rule.repo, branch):
             members = members or await self._hub.run_blocking(self._find_members, rule)
             if self._user not in members:
                 break
@@ -154,6 +175,8 @@ class PostAges:
                 break
             after = files[-1].num
             for file in {one.object_id: one for one in files if one.object_id in here}.values():
+                if not self._is_wanted(rule):
+                    break
                 given_up += await self._ask_for_file(rule, branch, file, members)
         return given_up
 
@@ -171,26 +194,29 @@ class PostAges:
                 continue
             if not self._is_in_force(rule):
                 break
-            if not await self._is_shown(source, topic, file):
+            size = await self._find_shown(source, topic, file)
+            if size is None:
                 self._note_unshown(unshown)
             # Asked anew: it may have said since that it keeps less, or have left.
             elif (source, user) in find_keepers(self._hub, topic, branch.num) and await self._hub.write(
                 self._give_up_file, rule, branch, user, file, self._hub.clock_ms()
             ):
+                self._hub.bound.note(size)
                 self._hub.changes.ring()
                 return True
         return False
 
-    async def _is_shown(self, source: Conversation, topic: Topic, file: OldFile) -> bool:
+    async def _find_shown(self, source: Conversation, topic: Topic, file: OldFile) -> int | None:
+        """Return the bytes of a file's blocks that are here, once a peer has shown them all; None if it has not."""
         self._hub.proofs.file = file.object_id
         # A node whose timeline has no commit that adds the file may collect its blocks.
         if not await self._hub.proofs.ask(source, topic.topic, [file.commit_id]):
-            return False
+            return None
         held = HeldBlocks(file.object_id)
         while ids := await self._hub.run_blocking(self._take_blocks, held):
             if not await self._hub.proofs.ask_blocks(source, topic.topic, ids):
-                return False
-        return True
+                return None
+        return held.size
 
     def _note_unshown(self, unshown: tuple[PeerId, ObjectId]) -> None:
         self._unshown.pop(unshown, None)
@@ -206,6 +232,10 @@ class PostAges:
             if find_keepers(self._hub, topic, branch.num):
                 return
             await trio.sleep(BODIES_LOOK_SECONDS)
+
+    def _is_wanted(self, rule: _Rule) -> bool:
+        """Return True while a rule is in force and has anything go."""
+        return self._is_in_force(rule) and (not rule.is_bounded or self._hub.bound.excess > 0)
 
     def _is_in_force(self, rule: _Rule) -> bool:
         current, began = self._hub.replica.repos.get(rule.repo.num), rule.repo
@@ -239,23 +269,28 @@ class PostAges:
 
     def _name_old(self, connection: Connection, rule: _Rule, branch: Branch, now_ms: int) -> OldPosts:
         own = load_author_num(connection, self._user)
-        return OldPosts(branch.num, own, posts_from(rule.repo.kept_days, now_ms))
+        return OldPosts(branch.num, own, posts_from(rule.days, now_ms))
 
     def _give_up(
         self, rule: _Rule, branch: Branch, keeper: UserId, shown: Collection[CommitId], now_ms: int
-    ) -> set[CommitId]:
-        """Give up those of some posts that may go, as the transaction sees it that erases them; return these."""
+    ) -> tuple[set[CommitId], int]:
+        """Give up those of some posts that may go, as the transaction sees it that erases them.
+
+        Return these, and the bytes of their bodies.
+        """
         replica = self._hub.replica
         with replica.database.write() as connection:
             if not self._may_rely_on(rule, keeper):
-                return set()
+                return set(), 0
             old = self._name_old(connection, rule, branch, now_ms)
             found = load_old_posts(connection, old, 0, ASKED_AT_ONCE, shown)
             rows = find_declared(replica, connection, found)
             erasures = list(make_erasures(replica, connection, rows))
-            erase_bodies(connection, branch.num, erasures, now_ms, is_spared=True)
             nums = {one.num for one in erasures}
-        return {row.commit_id for row in rows if row.num in nums}
+            gone = [row for row in rows if row.num in nums]
+            size = measure_bodies(connection, gone)
+            erase_bodies(connection, branch.num, erasures, now_ms, is_spared=True)
+        return {row.commit_id for row in gone}, size
 
     def _find_files(
         self, rule: _Rule, branch: Branch, after: int

@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
         NodeStatus,
         OwnAddressView,
         StorageUse,
+        StoreBound,
     )
     from ravel.types.peers import TopicView
     from ravel.types.repos import RepoView
@@ -102,6 +103,7 @@ def _print_status(answer: "NodeStatus", repos: "list[RepoView]") -> None:
         "key_use": "; ".join(filter(None, (displaced_sentence(use), own_commits_sentence(use)))),
         "clock": clock_sentence(answer["clock"]),
         "faults": "; ".join(answer["faults"]),
+        "storage_bound": _bound_line(answer["storage_bound"]),
         "export": _export_line(answer["export"]),
         "search": _search_line(answer["search"]),
     }
@@ -195,6 +197,13 @@ def _search_line(index: "SearchIndexView") -> str:
     if index["state"] == "building":
         return f"the index is being made: {index['percent']} %"
     return "" if index["state"] == "ready" else "left out: search.enabled is false"
+
+
+def _bound_line(bound: "StoreBound | None") -> str:
+    if bound is None:
+        return ""
+    days = "" if bound["days"] is None else f", posts of {counted(bound['days'], 'day')}"
+    return f"{size_text(bound['size'])} of {size_text(bound['size_max'])}{days}, {bound['state'].replace('_', ' ')}"
 
 
 def _export_line(export: "ExportStatus") -> str:

@@ -352,9 +352,15 @@ def _print_keeping(shown: Mapping[str, Any]) -> None:
     _print_kept_branches(shown)
     if shown["files"] == "all":
         say_wrapped("Files come by themselves.")
-    if shown["last_days"] is None:
+    if shown["last_days"] is not None:
+        say_wrapped(f"Contents of posts are kept for {counted(shown['last_days'], 'day')}.")
+    if shown["bound_days"] is not None:
+        days = counted(shown["bound_days"], "day")
+        say_wrapped(
+            f"The bound on the store (storage.size_max) has them kept for {days}, as far as it needs room."
+        )
+    if shown["last_days"] is None and shown["bound_days"] is None:
         return
-    say_wrapped(f"Contents of posts are kept for {counted(shown['last_days'], 'day')}.")
     if shown["older_absent"]:
         say_wrapped(f"Older posts and files that come when you open them: {shown['older_absent']:,}.")
     if shown["older_here"]:
@@ -420,10 +426,11 @@ def keep(
     of the disk is free.
 
     Contents of posts older than --last, and of their files, leave this computer once a connected computer of a member, which
-    keeps posts of any age, has sent each again to show that it has it; `ravel gc` then frees their room. What you wrote here
+    keeps posts of any age, has sent each again to show that it has it; the daemon then frees their room. What you wrote here
     stays, and documents.
 
-    Other computers are told, and count this one for what it keeps alone.
+    Other computers are told, and count this one for what it keeps alone. `ravel config set storage.size_max` bounds what all
+    repos take together.
     """
     days = None if last is None else _parse_days(last)
     answer = api.show_keeping(repo, last_days=days or None)

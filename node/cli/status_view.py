@@ -21,6 +21,7 @@ from node.cli.printing import (
 )
 from node.cli.wording import path_line
 from node.observe.sentences import (
+    bound_sentence,
     called,
     clock_sentence,
     displaced_sentence,
@@ -166,6 +167,8 @@ def _problems(status: "NodeStatus") -> Iterator[tuple[str, str]]:
         yield f"{damaged_line(status['damaged'])}.", "doctor"
     if lost := lost_line(status["lost_writes"]):
         yield f"{lost[0].upper()}{lost[1:]}.", "doctor"
+    if over := bound_sentence(status["storage_bound"]):
+        yield f"{over[0].upper()}{over[1:]}.", "config set storage.size_max MIB"
     if status["export"]["last_error"]:
         yield f"The export failed: {status['export']['last_error']}.", "export"
 

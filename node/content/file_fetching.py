@@ -1,6 +1,7 @@
 """Fetches contents of files before they are opened, in repos that keep all files: of branches and ages that are kept.
 
-A file of which no connected peer has all is tried again. Where the disk is low, only what is opened comes.
+A file of which no connected peer has all is tried again. Where the disk is low, or the store near its bound, only what is
+opened comes.
 """
 
 import shutil
@@ -90,7 +91,9 @@ class FileFetcher:
     # --- in threads ---
 
     def _has_room(self) -> bool:
-        return shutil.disk_usage(self._hub.replica.database.folder).free > FREE_SIZE_MIN
+        replica = self._hub.replica
+        is_disk_low = shutil.disk_usage(replica.database.folder).free <= FREE_SIZE_MIN
+        return not is_disk_low and self._hub.bound.has_room(replica)
 
     def _load_next(self, branch: Branch) -> list[ObjectId]:
         """Load the next contents that are to be here; none of a repo that was deleted meanwhile."""

@@ -279,6 +279,13 @@ class StorageConfig:
         read_database_url,
         is_secret=True,
     )
+    size_max: int = key(
+        0,
+        """MiB that the store may take in the node's folder; 0: any. Above it, others' posts and files that are older than
+        some days leave this computer, the same days in all repos, once a member's computer that keeps them all has shown
+        them: files first. What you wrote, documents and who wrote when stay.""",
+        whole(0, SIZE_MAX_MIB),
+    )
     erase_after_days: int = key(
         0,
         """Days after which `ravel gc` erases bodies that a compaction of their branch lets go, since that came here;

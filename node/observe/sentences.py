@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
-from node.runtime.wording import counted, date_text, duration_text
+from node.runtime.wording import counted, date_text, duration_text, size_text
 from protocol.limits.peers import CLOCK_DRIFT_MAX_SECONDS
 
 if TYPE_CHECKING:  # types of answers: commands must start at once
-    from ravel.types.node import ClockComparison, KeyUse
+    from ravel.types.node import ClockComparison, KeyUse, StoreBound
     from ravel.types.peers import PeerView
     from ravel.types.repos import NamedPeer, RepoStanding, StandingPart
 
@@ -275,6 +275,21 @@ def own_commits_sentence(use: "KeyUse") -> str:
         f"commits that you wrote and this node did not have came from a peer at {date_text(at)}: "
         "it was set back, or another node uses your key"
     )
+
+
+def bound_sentence(bound: "StoreBound | None") -> str:
+    """Say why the store takes more than it may; empty where it does not, or room is being made."""
+    if bound is None or bound["state"] not in _OVER_BOUND:
+        return ""
+    sizes = f"{size_text(bound['size'])} of the {size_text(bound['size_max'])} that it may"
+    return f"the store takes {sizes}: {_OVER_BOUND[bound['state']]}"
+
+
+_OVER_BOUND: Final = {
+    "alone": "old contents leave once a member's computer that keeps posts of any age is connected",
+    "stuck": "what is left is yours, or recent, or documents, or no other computer shows it",
+}
+"""Why nothing leaves a store that is over its bound."""
 
 
 def clock_sentence(clock: "ClockComparison") -> str:

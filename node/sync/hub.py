@@ -37,6 +37,7 @@ from node.sync.owners import Owners
 from node.sync.presence import PresencePort, Presences
 from node.sync.recent_publications import RecentPublications
 from node.sync.relay_client import RelayClient
+from node.sync.store_bound import StoreBound
 from protocol.ids import CommitId, PeerId, TopicKey
 from protocol.limits.peers import COMPARED_AT_ONCE_MAX, GIVING_WAY_SECONDS
 from protocol.limits.users import WRITE_GATHER_SECONDS, WRITE_GROUP_COUNT_MAX
@@ -189,6 +190,8 @@ class Hub:
         """Of commits that were accepted without their bodies, of bodies that came, and of peers that may have some."""
         self.proofs = BodyProofs()
         """Bodies that a peer is asked to show before they are given up here."""
+        self.bound = StoreBound()
+        """Bound on the size of the store."""
         self.opened: set[TopicKey] = set()
         """Topics of which bodies were opened since absent ones were looked for last: of any age."""
         self.lacking_bodies = find_lacking(replica)

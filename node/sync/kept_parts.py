@@ -9,9 +9,11 @@ on; who asserts one long past hides a post until it is opened, and no longer tha
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 
 import structlog
 import trio
+from sqlalchemy import Connection
 
 from node.ingest.publication_reading import branch_mark_in
 from node.ingest.replica import Replica
@@ -27,7 +29,7 @@ from storage.blobs.spared import keep_recent_files
 from storage.commits.absent_bodies import await_branch
 from storage.engine.database import StorageError
 from storage.repos.epochs import Topic
-from storage.repos.repos import Repo, keep_branches, posts_from
+from storage.repos.repos import Branch, Repo, bound_posts, keep_branches, posts_from
 from storage.topics.publishing import Unwanted
 
 log = structlog.get_logger()
@@ -142,10 +144,46 @@ def keep_contents(
         keep_branches(
             change.connection, repo.num, None if kept is None else those, days, keeps_files=keeps_files
         )
-        for branch in of_repo:
-            since = posts_from(days, now_ms)
-            await_branch(change.connection, branch.num, since if branch.num in those else None)
-            keep_recent_files(change.connection, branch.num, since)
+        current = replace(replica.repos.get(repo.num, repo), chosen_days=days)
+        _await_posts(change.connection, of_repo, those, posts_from(current.kept_days, now_ms))
+
+
+def bound_contents(replica: Replica, days: int, now_ms: int) -> None:
+    """Keep posts of some days at most in all repos with members, or (0) as this user has chosen for each.
+
+    Costs O(branches and absent bodies). Raises StorageError.
+    """
+    with replica.change() as change:
+        for repo in [one for one in replica.repos.values() if one.has_members and one.bound_days != days]:
+            bound_posts(change.connection, repo.num, days)
+            of_repo = replica.branches_in(repo.num)
+            since = posts_from(replace(repo, bound_days=days).kept_days, now_ms)
+            _await_posts(change.connection, of_repo, [one.num for one in of_repo if one.is_kept], since)
+
+
+def _await_posts(
+    connection: Connection, of_repo: Iterable[Branch], kept: Collection[int], since: int
+) -> None:
+    """Await the absent bodies of the branches that are kept, from a time (unix ms) on, and spare the rest."""
+    for branch in of_repo:
+        await_branch(connection, branch.num, since if branch.num in kept else None)
+        keep_recent_files(connection, branch.num, since)
+
+
+async def change_keeping(hub: Hub, repo_nums: Collection[int], store: Callable[[], None]) -> None:
+    """Have `store` change what is kept of some repos, and peers be told and asked. Raises StorageError."""
+    tables = hub.replica.tables
+    # First, for more may be awaited then: until that is looked at, peers take this node to have less than it keeps.
+    hub.lacking_bodies |= {one.topic for num in repo_nums for one in tables.topics_in(num)}
+    for num in repo_nums:
+        hub.proofs.rule_changed(num)
+    await hub.write(store)
+    hub.topics_changed()
+    # Older bodies may be awaited now than peers were asked for.
+    hub.opened |= {one.topic for num in repo_nums for one in hub.replica.tables.topics_in(num)}
+    hub.absences.ring()
+    for num in repo_nums:
+        hub.proofs.rule_changed(num)
 
 
 def marks_on(tables: Tables, topic: Topic) -> Mapping[BranchMark, int]:

@@ -18,16 +18,20 @@ from storage.engine.id_keys import chunks
 from storage.schema.schema import commits, files, spared_files
 
 _COUNTED_AT_ONCE: Final = 1000
-_COMMITTED: Final = files.join(commits, commits.c.num == files.c.commit_num)
+COMMITTED: Final = files.join(commits, commits.c.num == files.c.commit_num)
+"""Files with the commits that have added them."""
 
 
 class OldFile(NamedTuple):
-    """File of an old commit, with that commit, and the topic by which it came."""
+    """File of an old commit, with that commit, its display time (unix ms), the topic by which it came, and the bytes of
+    the file as its author says."""
 
     num: int
     object_id: ObjectId
     commit_id: CommitId
     topic_num: int
+    time: int
+    size: int
 
 
 def load_old_files(connection: Connection, old: OldPosts, after: int, limit: int) -> list[OldFile]:
@@ -36,7 +40,8 @@ def load_old_files(connection: Connection, old: OldPosts, after: int, limit: int
     Without removed ones, and those of void commits. Costs O(files of the branch that are passed over).
     """
     columns = (files.c.num, files.c.object_id, commits.c.commit_id, commits.c.topic_num)
-    query = select(*columns).select_from(_COMMITTED)
+    size = func.coalesce(files.c.size, 0)
+    query = select(*columns, commits.c.display_time, size).select_from(COMMITTED)
     query = query.where(_is_old(old), ~commits.c.is_void, ~IS_REMOVED, ~IS_SPARED, files.c.num > after)
     return [OldFile(*row) for row in connection.execute(query.order_by(files.c.num).limit(limit))]
 
@@ -48,7 +53,7 @@ def load_new_files(
 
     Without removed ones, and those of void commits. Costs O(files of the branch that are passed over).
     """
-    query = select(files.c.num, files.c.object_id).select_from(_COMMITTED)
+    query = select(files.c.num, files.c.object_id).select_from(COMMITTED)
     is_new = (files.c.branch_num == branch_num) & (commits.c.display_time >= posts_from)
     query = query.where(is_new, ~commits.c.is_void, ~IS_REMOVED, files.c.num > after)
     return [
@@ -58,7 +63,7 @@ def load_new_files(
 
 def spare_files(connection: Connection, old: OldPosts, object_id: ObjectId) -> int:
     """Give up the content of the old files that have it; return how many these are. Costs O(files of this content)."""
-    query = select(files.c.num).select_from(_COMMITTED)
+    query = select(files.c.num).select_from(COMMITTED)
     query = query.where(_is_old(old), files.c.object_id == object_id, ~IS_SPARED)
     rows = [{"file_num": num, "branch_num": old.branch_num} for num in connection.execute(query).scalars()]
     if rows:
@@ -76,7 +81,7 @@ def keep_files(connection: Connection, branch_num: int, object_ids: Sequence[Obj
 
 def keep_recent_files(connection: Connection, branch_num: int, posts_from: int) -> None:
     """Give up no more what commits of a branch from a time (unix ms) on have added. Costs O(files given up there)."""
-    recent = select(files.c.num).select_from(_COMMITTED)
+    recent = select(files.c.num).select_from(COMMITTED)
     recent = recent.where(files.c.branch_num == branch_num, commits.c.display_time >= posts_from)
     of_branch = spared_files.c.branch_num == branch_num
     connection.execute(delete(spared_files).where(of_branch, spared_files.c.file_num.in_(recent)))
@@ -100,6 +105,8 @@ class HeldBlocks:
     """The blocks of a file that are here, each once, a parent before its children."""
 
     def __init__(self, object_id: ObjectId) -> None:
+        self.size = 0
+        """Bytes of those that were returned, about."""
         self._ahead: list[BlockId] = [object_id]
         self._inner: set[BlockId] = set()
 
@@ -117,6 +124,7 @@ class HeldBlocks:
             if seen is None:
                 continue
             found.append(block_id)
+            self.size += seen[0]
             if seen[1]:
                 self._inner.add(block_id)
                 self._ahead += dict.fromkeys(seen[1])

@@ -216,7 +216,11 @@ class Database:
     def measure_file(self) -> FileUse | None:
         """Return how the rows' file is used; None where they are in a database elsewhere. Raises StorageError."""
         with self.read() as connection:
-            return self._backend.measure_file(connection)
+            return self.measure_pages(connection)
+
+    def measure_pages(self, connection: Connection) -> FileUse | None:
+        """Return how the rows' file is used, as a transaction sees it; None where they are in a database elsewhere."""
+        return self._backend.measure_file(connection)
 
     def rewrite_file(self) -> None:
         """Write the rows' file anew, as one transaction. Costs O(rows). Raises StorageError."""

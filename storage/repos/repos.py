@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import BindParameter, Connection, Row, Select, bindparam, insert, select, update
+from sqlalchemy import BindParameter, Connection, Row, Select, bindparam, func, insert, select, update
 
 from protocol.codec import encode
 from protocol.crypto.keys import BlockKey
@@ -77,13 +77,19 @@ class Repo:
     is_behind: bool  # members have gone on to an epoch whose secrets are not here
     invitation: bytes | None = field(repr=False)
     keeps_all: bool = True  # a branch that is added is kept
-    kept_days: int = 0  # of posts those of so many days are kept; 0: of any age
+    chosen_days: int = 0  # of posts those of so many days are kept, as this user has chosen; 0: of any age
+    bound_days: int = 0  # the same, as the bound on the store's size has it
     keeps_files: bool = False  # contents of files come before they are opened
 
     @property
     def has_members(self) -> bool:
         """Return True if its root branch is followed, and not only single branches."""
         return self.epoch_num != 0
+
+    @property
+    def kept_days(self) -> int:
+        """The days of which posts are kept; 0: of any age."""
+        return min(filter(None, (self.chosen_days, self.bound_days)), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +134,8 @@ def add_repo(database: Database, connection: Connection, repo: Repo, epoch: Epoc
         return known
     (num,) = database.next_nums(connection, repos, 1)
     row_changes(connection).repos.add(num)
+    # The bound is alike for all: of a new one, posts that would leave at once do not come.
+    bound_days = connection.execute(select(func.coalesce(func.max(repos.c.bound_days), 0))).scalar_one()
     connection.execute(
         insert(repos).values(
             num=num,
@@ -138,13 +146,14 @@ def add_repo(database: Database, connection: Connection, repo: Repo, epoch: Epoc
             epoch_num=0,
             is_behind=repo.is_behind,
             invitation=invitation,
+            bound_days=bound_days,
         )
     )
     add_branch(database, connection, num, root_branch(repo.repo_id), "root", repo.init_id)
     epoch_num = add_epoch(database, connection, replace(epoch, repo_num=num, repo_id=repo.repo_id))
     assert epoch_num is not None, "the repo is new"
     connection.execute(update(repos).where(repos.c.num == num).values(epoch_num=epoch_num))
-    return replace(repo, num=num, epoch_num=epoch_num)
+    return replace(repo, num=num, epoch_num=epoch_num, bound_days=bound_days)
 
 
 def add_branch(
@@ -277,12 +286,18 @@ def keep_branches(
     `keeps_files`: contents of files come before they are opened. Costs O(its branches).
     """
     row_changes(connection).repos.add(repo_num)
-    said = {"keeps_all": kept is None, "kept_days": days, "keeps_files": keeps_files}
+    said = {"keeps_all": kept is None, "chosen_days": days, "keeps_files": keeps_files}
     connection.execute(update(repos).where(repos.c.num == repo_num).values(said))
     of_repo = branches.c.repo_num == repo_num
     connection.execute(update(branches).where(of_repo).values(is_kept=kept is None))
     for part in chunks(sorted(kept or ())):
         connection.execute(update(branches).where(of_repo, branches.c.num.in_(part)).values(is_kept=True))
+
+
+def bound_posts(connection: Connection, repo_num: int, days: int) -> None:
+    """Keep posts of a repo for some days at most (0: for any time), since the store's size is bounded."""
+    row_changes(connection).repos.add(repo_num)
+    connection.execute(update(repos).where(repos.c.num == repo_num).values(bound_days=days))
 
 
 def rename_repo(connection: Connection, repo_num: int, name: str) -> None:

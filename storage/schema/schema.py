@@ -48,8 +48,10 @@ repos = Table(
     Column("invitation", Bytes()),  # the encoded link, until the join is accepted; sealed
     # Whether a branch that is added is kept, with its bodies.
     Column("keeps_all", Boolean, nullable=False, server_default=true()),
-    # Days of which posts are kept with their bodies; 0: of any age.
-    Column("kept_days", Integer, nullable=False, server_default="0"),
+    # Days of which posts are kept with their bodies, as this user has chosen; 0: of any age.
+    Column("chosen_days", Integer, nullable=False, server_default="0"),
+    # The same, as the bound on the store's size has it.
+    Column("bound_days", Integer, nullable=False, server_default="0"),
     # Whether contents of files come before they are opened.
     Column("keeps_files", Boolean, nullable=False, server_default=false()),
 )

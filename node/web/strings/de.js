@@ -284,6 +284,10 @@ export const text = {
   commitsTitle: "Commits",
   fault: (fault) => `Was geschrieben wird oder kommt, lässt sich hier vielleicht nicht speichern: ${nodeSaid(fault)}`,
   displaced: "Ein anderer Computer benutzt deinen Schlüssel. Halte einen von beiden für immer an.",
+  overBound: {
+    alone: (size, most) => `Ravel belegt ${size} statt höchstens ${most}. Alte Beiträge und Dateien gehen, sobald ein Computer eines Mitglieds verbunden ist, der sie behält.`,
+    stuck: (size, most) => `Ravel belegt ${size} statt höchstens ${most}. Was übrig ist, ist von dir, neu oder ein Dokument, oder kein anderer Computer zeigt es: Erhöhe storage.size_max in den Einstellungen.`,
+  },
   ownForks: (count) => `Zwei Kopien von Ravel haben deinen Schlüssel benutzt, an ${many(count, "Stelle", "Stellen")}. Sorge dafür, dass kein zweiter Computer ihn benutzt.`,
   readBranch: (name) => `Einen Link machen, nur ${name} zu lesen`,
   readLinkWarning: "Wer diesen Link hat, kann lesen, für immer. Mitglieder sehen nicht, wer es tut. Er läuft nicht ab und lässt sich nicht zurücknehmen.",
@@ -570,6 +574,8 @@ export const text = {
 
   // Storage and log
   sizes: (store, files, free) => `${store}, davon Dateien ${files} · ${free} frei`,
+  storeBound: (size, most, days) =>
+    `${size} von ${most}, wie storage.size_max in den Einstellungen sagt. ` + (days === null ? "Für Beiträge jeden Alters ist Platz." : `Beiträge und Dateien der letzten ${many(days, "Tag", "Tage")} werden behalten.`),
   growth: "Änderungen am Tag, an Tagen, an denen welche kamen",
   day: (day, count, size) => `${day}: ${many(count, "Änderung", "Änderungen")}, ${size}`,
   keptForOthers: "Für andere aufgehoben",

@@ -282,6 +282,10 @@ export const text = {
   commitsTitle: "Commits",
   fault: (fault) => `What is written or comes may not be stored here: ${fault}`,
   displaced: "Another computer uses your key. Stop Ravel on one of the two for good.",
+  overBound: {
+    alone: (size, most) => `Ravel takes ${size} of the ${most} that it may. Old posts and files leave once a member's computer that keeps them is connected.`,
+    stuck: (size, most) => `Ravel takes ${size} of the ${most} that it may. What is left is yours, or recent, or documents, or no other computer shows it: raise storage.size_max in the settings.`,
+  },
   ownForks: (count) =>
     `Two copies of Ravel used your key, in ${many(count, "place")}. See that no second computer uses it.`,
   readBranch: (name) => `Make a link to read ${name} and nothing else`,
@@ -567,6 +571,8 @@ export const text = {
 
   // Storage and log
   sizes: (store, files, free) => `${store}, of which files ${files} · ${free} free`,
+  storeBound: (size, most, days) =>
+    `${size} of ${most}, as storage.size_max in the settings says. ` + (days === null ? "There is room for posts of any age." : `Posts and files of the last ${many(days, "day")} are kept.`),
   growth: "Changes by day, of days on which some came",
   day: (day, commits, size) => `${day}: ${many(commits, "change")}, ${size}`,
   keptForOthers: "Kept for others",

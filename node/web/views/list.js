@@ -2,7 +2,7 @@
 
 import { Face, Icon, Tile } from "../parts/face.js";
 import { Empty, Skeleton } from "../parts/form.js";
-import { ID_SHOWN, fold } from "../parts/format.js";
+import { ID_SHOWN, bytes, fold } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { addressOf, beside, chosenBranch, chosenRepo, isLive, me, repos, route, status } from "../state/node.js";
 import { news, unread } from "../state/news.js";
@@ -60,8 +60,9 @@ function UnreadRow() {
 
 /** What is wrong with the whole node, whatever its repos say: it may store nothing, or another node has its key. */
 function Amiss() {
-  const { faults = [], key_use: use } = status.value ?? {};
-  const said = [...faults.map(text.fault), ...(use?.displaced_at ? [text.displaced] : [])];
+  const { faults = [], key_use: use, storage_bound: bound } = status.value ?? {};
+  const over = text.overBound[bound?.state]?.(bytes(bound.size), bytes(bound.size_max));
+  const said = [...faults.map(text.fault), ...(use?.displaced_at ? [text.displaced] : []), ...(over ? [over] : [])];
   return said.map((one) => html`<p class="note-box bad amiss" role="alert"><${Icon} name="warn" />${one}</p>`);
 }
 

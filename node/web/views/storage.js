@@ -43,7 +43,9 @@ function Use({ storage }) {
   const most = Math.max(1, ...days.map((one) => one.commits));
   const last = storage.days[0];
   const { relay } = storage;
+  const bound = status.value?.storage_bound;
   return html`<p id="sizes">${text.sizes(bytes(store), bytes(storage.packs), bytes(storage.free))}</p>
+    ${bound && html`<p id="bound" class="facts">${text.storeBound(bytes(bound.size), bytes(bound.size_max), bound.days)}</p>`}
     <ol id="growth" class="growth" aria-label=${text.growth}>${days.map((one) => html`<li key=${one.day} title=${text.day(one.day, one.commits, bytes(one.size))}
       style=${{ "--share": one.commits / most }}><span class="unseen">${text.day(one.day, one.commits, bytes(one.size))}</span></li>`)}</ol>
     ${last && html`<p class="facts">${text.day(last.day, last.commits, bytes(last.size))}</p>`}

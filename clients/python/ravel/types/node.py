@@ -110,6 +110,31 @@ class RouterView(TypedDict):
     detail: Annotated[str, means("How it was asked (`pcp`, `nat-pmp`, `upnp`), or why there is none.")]
 
 
+class StoreBound(TypedDict):
+    """The bound on the store's size (`storage.size_max`), and what came of it."""
+
+    size: Annotated[ByteCount, means("Bytes that it takes, without those that are about to be freed.")]
+    size_max: ByteCount
+    days: Annotated[
+        int | None,
+        means("Days of which posts are kept in all repos; older ones come when they are opened. Null: any."),
+    ]
+    state: Annotated[
+        str,
+        one_of(
+            "under",
+            "giving_up",
+            "alone",
+            "stuck",
+            description=(
+                "`giving_up`: over it, and old contents of others leave. `alone`: over it, and no computer of a member that "
+                "keeps posts of any age is connected. `stuck`: over it, and what is left is this user's, recent, shown by "
+                "nobody, or no content of a post or file."
+            ),
+        ),
+    ]
+
+
 class NodeStatus(TypedDict):
     """The node at a glance."""
 
@@ -136,6 +161,7 @@ class NodeStatus(TypedDict):
         list[str],
         means("Why what is written here or comes may not be stored, as `/readyz` has it. Empty: it is."),
     ]
+    storage_bound: Annotated[StoreBound | None, means("Null: it has none.")]
     rejected: Count
     dropped: Count
     export: ExportStatus

@@ -189,6 +189,12 @@ class RepoKeeping(TypedDict):
         int | None,
         means("Days of which posts are kept; older ones come when they are opened. Null: of any age."),
     ]
+    bound_days: Annotated[
+        int | None,
+        means(
+            "Days of which posts are kept at most, since the store's size is bounded (`storage.size_max`)."
+        ),
+    ]
     files: Annotated[
         Literal["on_demand", "all"],
         means("`all`: contents of files come by themselves. `on_demand`: once they are opened."),

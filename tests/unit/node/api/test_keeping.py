@@ -81,7 +81,7 @@ def test_days_are_read_at_the_terminal() -> None:
 
 
 def test_people_are_told_whose_contents_are_here(capsys: pytest.CaptureFixture[str]) -> None:
-    ages = {"last_days": None, "files": "all", "older_here": 2, "older_absent": 5, "keepers": 1}
+    ages = {"last_days": None, "bound_days": None, "files": "all", "older_here": 2, "older_absent": 5, "keepers": 1}
     shown = {"name": "notes", "names": ["main"], "branches": ["b"], "not_kept": 2, "absent": 7, **ages}
     _print_keeping(shown)
     _print_keeping({**shown, "branches": None})
@@ -89,6 +89,9 @@ def test_people_are_told_whose_contents_are_here(capsys: pytest.CaptureFixture[s
     _print_keeping({**shown, "last_days": 90})
     _print_keeping({**shown, "last_days": 1, "older_absent": 0, "older_here": 0})
     out = " ".join(capsys.readouterr().out.split())
+    _print_keeping({**shown, "bound_days": 30})
+    bound = " ".join(capsys.readouterr().out.split())
+    assert "(storage.size_max) has them kept for 30 days, as far as it needs room. Older posts" in bound
     assert "notes: the contents of main are kept here." in out
     assert "those of 2 other branches, 7 commits." in out
     assert (

@@ -23,6 +23,7 @@ from node.care.doctor import (
     PROBLEM,
     WARNING,
     Check,
+    check_bound,
     check_connected,
     check_keys_in_use,
     check_members_clocks,
@@ -45,7 +46,7 @@ from protocol.formats.text import id_text
 from protocol.ids import AnyId
 from protocol.limits.peers import CLOCK_DRIFT_MAX_SECONDS
 from protocol.limits.users import DISK_FREE_MIN
-from ravel.types.node import NodeStatus
+from ravel.types.node import NodeStatus, StoreBound
 from ravel.types.peers import RelayStatus
 from ravel.types.repos import RepoList
 from storage.commits.search_index import begin_index, keep_upto
@@ -331,6 +332,29 @@ def test_a_search_index_of_other_commits_is_a_warning(home: Path) -> None:
         keep_upto(connection, 1)
     database.close()
     assert _states(_examine(home), "search") == {WARNING}
+
+
+def test_what_keeps_a_store_over_its_bound_is_said(home: Path) -> None:
+    status, bound = _status(0), StoreBound(size=3 << 30, size_max=1 << 30, days=90, state="under")
+    for found in (None, bound, StoreBound({**bound, "state": "giving_up"})):
+        status["storage_bound"] = found
+        assert not list(check_bound(status))
+    for state, said in (("alone", "once a member's computer"), ("stuck", "no other computer shows it")):
+        status["storage_bound"] = StoreBound({**bound, "state": state})
+        [check] = check_bound(status)
+        assert check.state == WARNING
+        assert check.detail.startswith("the store takes 3.0 GiB of the 1.0 GiB that it may: ")
+        assert said in check.detail
+
+
+def test_a_file_that_is_larger_than_the_bound_is_named(home: Path) -> None:
+    """Pages that nothing uses do not count for the bound, and only `ravel gc` gives them back."""
+    Database(home).close()
+    (home / "packs").mkdir(exist_ok=True)
+    (home / "packs" / ("a" * 32)).write_bytes(bytes(1 << 20))
+    assert _states(_examine(home), "disk") == {OK}
+    set_key(home / CONFIG_NAME, "storage.size_max", "1")
+    assert WARNING in _states(_examine(home), "disk")
 
 
 def test_a_key_that_is_used_elsewhere_is_named() -> None:

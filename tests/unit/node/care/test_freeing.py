@@ -14,7 +14,6 @@ from trio.testing import MockClock
 
 from node.care.freeing import SpaceFreeing
 from node.care.fsck import check_store
-from node.care.giving_up import PostAges
 from node.home.home import hold_content
 from protocol.formats.object import build_object
 from protocol.ids import BlockId
@@ -101,7 +100,7 @@ async def test_what_was_given_up_is_freed_by_the_next_looks_and_comes_again(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, carol = nodes
-    freeing = SpaceFreeing(carol.hub, PostAges(carol.hub, carol.author.user))
+    freeing = SpaceFreeing(carol.hub, carol.author.user)
     before, folder = _sizes(carol), carol.replica.database.folder
     of_alice = _sizes(alice)
     async with online((carol, alice)):
@@ -131,7 +130,7 @@ async def test_marks_are_made_in_a_hundredth_of_the_time(
 ) -> None:
     """Marking reads all rows of the store, and in a busy repo some post grows old at each look."""
     carol, marked = given_up[1], list[float]()
-    freeing = SpaceFreeing(carol.hub, PostAges(carol.hub, carol.author.user))
+    freeing = SpaceFreeing(carol.hub, carol.author.user)
 
     def mark(_: Collection) -> None:
         autojump_clock.jump(10)

@@ -22,12 +22,19 @@ _TO_DO: Final = {
     *("ask_refused", "ask_closed", "ask_expired", "ask_failed"),
 }
 """Parts that stay until a person does something."""
+
+
+def _bound(state: str) -> dict[str, Any]:
+    return {"size": 3 << 30, "size_max": 1 << 30, "days": 90, "state": state}
+
+
 _WELL: Final[dict[str, Any]] = {
     "faults": [],
     "key_use": {"displaced_at": None, "own_commits_came_at": None},
     "clock": {"ahead_seconds": None, "authors": 0},
     "damaged": {"commits": 0, "blocks": 0},
     "lost_writes": {"repos": [], "detail": ""},
+    "storage_bound": None,
     "export": {"last_error": ""},
     "peers": [],
 }
@@ -38,6 +45,8 @@ _FAULTS: Final[dict[str, dict[str, Any]]] = {
     "a clock that is apart": {"clock": {"ahead_seconds": 300_000, "authors": 2}},
     "damage": {"damaged": {"commits": 0, "blocks": 1}},
     "lost writes": {"lost_writes": {"repos": ["r"], "detail": "2 acknowledged writes were lost"}},
+    "a store over its bound, and nobody connected": {"storage_bound": _bound("alone")},
+    "a store over its bound that nothing can leave": {"storage_bound": _bound("stuck")},
     "an export that failed": {"export": {"last_error": "no such bucket"}},
 }
 
@@ -67,6 +76,13 @@ def test_what_is_wrong_with_the_node_is_counted(fault: str, capsys: pytest.Captu
     status = {**_WELL, **_FAULTS[fault]}
     assert _first_line(status, [_repo("in_sync")], capsys) == "1 thing to look at"
     assert _first_line(status, [_repo("excluded")], capsys) == "2 things to look at"
+
+
+@pytest.mark.parametrize("state", ["under", "giving_up"])
+def test_a_bound_that_is_kept_or_soon_is_needs_nobody(
+    state: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _first_line({**_WELL, "storage_bound": _bound(state)}, [], capsys) == "all well"
 
 
 def test_a_computer_that_is_connected_does_not_wait_beside_that(capsys: pytest.CaptureFixture[str]) -> None:
