@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from node.api.event_streams import Event, pause_of
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
-from node.timelines.views import place_text, timeline_items
+from node.timelines.views import edit_cursor_text, place_text, timeline_items
 from protocol.formats.text import id_text
 from protocol.limits.users import EVENT_WINDOW, EVENT_WINDOW_SIZE
 from ravel.types.commits import EditItem, TimelineItem
@@ -32,7 +32,7 @@ from storage.commits.edits import (
 )
 from storage.repos.repos import Branch
 
-_CURSOR: Final = re.compile(r"([0-9]{1,16})(?:\.([0-9]{1,16}))?")
+_CURSOR: Final = re.compile(r"([0-9]{1,16})-([0-9]{1,16})(?:\.([0-9]{1,16}))?")
 
 
 class Edits:
@@ -44,8 +44,12 @@ class Edits:
         self._reads = SharedReads(hub)
 
     async def window(self, branch: str, since: str, limit: int, *, positions: bool = False) -> EditWindow:
-        """Return at most `limit` edits after the cursor `since`; without one, from the start. Raises ServiceError."""
-        cursor, target = parse_cursor(since), self._find_branch(branch)
+        """Return at most `limit` edits after the cursor `since`; without one, from the start. Raises ServiceError.
+
+        From the start also where the cursor is of another branch, as of the one that `main` meant before.
+        """
+        target = self._find_branch(branch)
+        cursor = parse_cursor(since, target)
         return await self._hub.run_blocking(self._window, target, cursor, limit, positions)
 
     def follow(self, find: Callable[[], Branch], since: str, *, positions: bool = False) -> "EditSource":
@@ -53,7 +57,7 @@ class Edits:
 
         It is asked again when the name may mean another one, whose edits then come from the start.
         """
-        return EditSource(self._hub, self._reads, find, parse_cursor(since), positions=positions)
+        return EditSource(self._hub, self._reads, find, parse_cursor(since, find()), positions=positions)
 
     def _window(self, branch: Branch, since: Cursor, limit: int, positions: bool) -> EditWindow:
         window, edits = read_window(self._hub, branch, since, limit, positions=positions)
@@ -63,9 +67,9 @@ class Edits:
             "branch": id_text(branch.branch_id),
             "edits": edits,
             "reset": window.is_reset,
-            "cursor": cursor_text(window.next),
+            "cursor": edit_cursor_text(branch, window.next),
             "more": window.has_more,
-            "last": str(last),
+            "last": edit_cursor_text(branch, Cursor(last)),
         }
 
 
@@ -191,17 +195,17 @@ class SharedReads:
                 size_max=EVENT_WINDOW_SIZE,
             )
             window, edits = await self._hub.run_blocking(look)
-            told = read.told = (window, _events_of(window, edits))
+            told = read.told = (window, _events_of(branch, window, edits))
         finally:  # who waits reads for itself where this was cancelled or failed
             del self._running[key]
             read.done.set()
         return told
 
 
-def _events_of(window: StoredEdits, edits: list[EditView]) -> list[Event]:
+def _events_of(branch: Branch, window: StoredEdits, edits: list[EditView]) -> list[Event]:
     events = [Event("edit", edit["cursor"], edit) for edit in edits]
     if window.is_reset:
-        before = cursor_text(Cursor(window.next.change, 0))
+        before = edit_cursor_text(branch, Cursor(window.next.change, 0))
         events.insert(0, Event("reset", before, {"cursor": before}))
     return events
 
@@ -229,7 +233,7 @@ def read_window(
         rows = list(load_rows(connection, shown_ids).values())
         items = {item["commit"]: item for item in timeline_items(connection, hub.replica, rows, 0)}
         found = find_edit_positions(connection, branch.num, window) if positions else None
-    shown = [_edit_view(edit, items) for edit in window.edits]
+    shown = [_edit_view(branch, edit, items) for edit in window.edits]
     for view, position in zip(shown, found or (), strict=found is not None):
         view["position"] = position.after
         view["position_before"] = position.before
@@ -243,10 +247,10 @@ def _count_fitting(connection: Connection, window: StoredEdits, size_max: int) -
     return max(1, sum(total <= size_max for total in totals))
 
 
-def _edit_view(edit: Edit, items: dict[str, TimelineItem]) -> EditView:
+def _edit_view(branch: Branch, edit: Edit, items: dict[str, TimelineItem]) -> EditView:
     commit = id_text(edit.commit_id)
     shown: EditView = {
-        "cursor": cursor_text(edit.cursor),
+        "cursor": edit_cursor_text(branch, edit.cursor),
         "edit": edit.kind,
         "commit": commit,
         "place": place_text(edit.passed, edit.rank, edit.commit_id),
@@ -258,13 +262,11 @@ def _edit_view(edit: Edit, items: dict[str, TimelineItem]) -> EditView:
     return shown
 
 
-def cursor_text(cursor: Cursor) -> str:
-    """Return a cursor as followers keep it."""
-    return f"{cursor.change}" if cursor.snapshot_read is None else f"{cursor.change}.{cursor.snapshot_read}"
+def parse_cursor(text: str, branch: Branch) -> Cursor:
+    """Parse a text of `edit_cursor_text`; an empty text, or one of another branch, is the start.
 
-
-def parse_cursor(text: str) -> Cursor:
-    """Parse a text of `cursor_text`; an empty text is the start. Raises ServiceError `bad_request`."""
+    Raises ServiceError `bad_request`.
+    """
     if not text:
         return START
     found = _CURSOR.fullmatch(text)
@@ -272,4 +274,6 @@ def parse_cursor(text: str) -> Cursor:
         raise ServiceError(
             "bad_request", f"{text[:40]!r} is not the cursor of an edit", "leave it out to begin anew"
         )
-    return Cursor(int(found[1]), int(found[2]) if found[2] else None)
+    if int(found[1]) != branch.num:
+        return START
+    return Cursor(int(found[2]), int(found[3]) if found[3] else None)

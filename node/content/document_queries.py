@@ -133,23 +133,27 @@ class DocumentQueries:
             return answer
         deadline = trio.current_time() + QUERY_SECONDS
         found, size, looked = answer["documents"], 0, 0
-        after = _parse_cursor(query, plan, cursor) if cursor else None
+        after = _parse_cursor(query, plan, answer["branch"], cursor) if cursor else None
+
+        def go_on(after: At | None) -> FoundDocuments:
+            return {**answer, "cursor": _cursor_of(query, plan, answer["branch"], after)}
+
         while True:
             batch = await self.look(branch, query, plan, after)
             for one in batch.found:
                 if found and size + one.size > QUERY_SIZE_MAX:
-                    return {**answer, "cursor": _cursor_of(query, plan, after)}
+                    return go_on(after)
                 found.append(one.document)
                 size, after = size + one.size, (batch.places[one.document["name"]], one.document["name"])
                 if len(found) == limit:
                     is_all = batch.is_last and after == batch.after
-                    return {**answer, "cursor": None if is_all else _cursor_of(query, plan, after)}
+                    return answer if is_all else go_on(after)
             answer["unreadable"] += batch.unreadable
             if batch.is_last:
                 return answer
             looked, after = looked + batch.count, batch.after
             if looked >= QUERY_COUNT_MAX or trio.current_time() > deadline:
-                return {**answer, "cursor": _cursor_of(query, plan, after)}
+                return go_on(after)
 
     def follow(self, branch: str, query: DocumentQuery) -> "FollowedQuery":
         """Return a query's result to be looked at again and again."""
@@ -322,28 +326,34 @@ def _is_in_conflict(read: JsonValue, path: FieldPath) -> bool:
     return any(not path or one.address[: len(path) + 1] == (ROOT, *path) for one in read.conflicts)
 
 
-def _cursor_of(query: DocumentQuery, plan: Plan, after: At | None) -> str | None:
+def _cursor_of(query: DocumentQuery, plan: Plan, branch_id: str, after: At | None) -> str | None:
     """Return what says where to go on: a name where names decide, else a place in the query's own order.
 
-    So the next answer may come by another index.
+    So the next answer may come by another index. It says the branch, for a name such as `main` can come to mean another.
     """
     if after is None:
         return None
     place, name = after
-    return f"p{urlsafe_b64encode(place[len(plan.base) :]).decode()}" if query.sort else f"n{name}"
+    said = f"p{urlsafe_b64encode(place[len(plan.base) :]).decode()}" if query.sort else f"n{name}"
+    return f"{branch_id}.{said}"
 
 
-def _parse_cursor(query: DocumentQuery, plan: Plan, cursor: str) -> At:
+def _parse_cursor(query: DocumentQuery, plan: Plan, branch_id: str, cursor: str) -> At:
+    of_branch, _, said = cursor.partition(".")
+    if of_branch != branch_id:
+        raise ServiceError(
+            "bad_request", "that cursor is none of this branch: main may mean another now", "begin without it"
+        )
     try:
-        if query.sort and cursor[0] == "p":
-            return plan.base + urlsafe_b64decode(cursor[1:].encode()), ""
+        if query.sort and said[:1] == "p":
+            return plan.base + urlsafe_b64decode(said[1:].encode()), ""
     except ValueError:
         pass
-    if query.sort or cursor[0] != "n":
+    if query.sort or said[:1] != "n":
         raise ServiceError(
             "bad_request", "no answer to this query has that cursor", "send the last answer's `cursor`"
         )
-    return plan.base + cursor[1:].encode(), cursor[1:]
+    return plan.base + said[1:].encode(), said[1:]
 
 
 def trim(window: ResultWindow) -> None:

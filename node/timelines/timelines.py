@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.timelines.arriving import show_arriving
-from node.timelines.views import show_opened, timeline_items
+from node.timelines.views import edit_cursor_text, show_opened, timeline_items
 from node.timelines.why import find_commit
 from protocol.formats.text import id_text
 from protocol.ids import CommitId
@@ -23,7 +23,7 @@ from protocol.limits.users import FEED_FORK_COMMITS_SHOWN_MAX, FEED_FORKS_SHOWN_
 from ravel.types.timelines import FeedCheck, TimelineDigest, TimelineWindow
 from storage.commits.commits import count_commits, digest_timeline, load_numbered, load_timeline
 from storage.commits.display import load_display_window
-from storage.commits.edits import load_last_change
+from storage.commits.edits import Cursor, load_last_change
 from storage.commits.feeds import load_feed_forks, load_feeds
 from storage.commits.heads import count_heads, load_heads
 from storage.repos.repos import Branch
@@ -116,7 +116,7 @@ class Timelines:
             "total": total,
             "next": following - 1 if rows and following < total else None,
             "previous": position if rows and position else None,
-            "cursor": str(load_last_change(connection, branch.num)),
+            "cursor": edit_cursor_text(branch, Cursor(load_last_change(connection, branch.num))),
         }
 
     def _window_by_time(self, branch: Branch, after: str, before: str, limit: int) -> TimelineWindow:

@@ -17,6 +17,7 @@ from ravel.types.branches import BranchView
 from ravel.types.commits import TimelineItem
 from ravel.types.repos import RepoStanding, RepoView
 from storage.commits.commits import TimelineRow
+from storage.commits.edits import Cursor
 from storage.repos.repos import Branch, Repo
 
 T = TypeVar("T", bound=Mapping[str, Any])
@@ -120,6 +121,12 @@ def _timeline_item(
 def place_text(passed: int, rank: int, commit_id: CommitId) -> str:
     """Return a place in the canonical order. As texts, places stand in its order."""
     return f"{passed:016x}{rank:016x}{commit_id.hex()}"
+
+
+def edit_cursor_text(branch: Branch, cursor: Cursor) -> str:
+    """Return a cursor of a branch's edits as followers keep it. It says the branch, for a name can come to mean another."""
+    read = "" if cursor.snapshot_read is None else f".{cursor.snapshot_read}"
+    return f"{branch.num}-{cursor.change}{read}"
 
 
 async def show_opened(hub: Hub, read: Callable[[], T], parts: str = "items") -> T:

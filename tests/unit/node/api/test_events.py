@@ -20,7 +20,7 @@ from node.api.edits import EditSource, SharedReads, read_window
 from node.api.event_streams import Event
 from node.http import server as http_server
 from node.sync.hub import Hub
-from protocol.formats.text import parse_id
+from protocol.formats.text import id_text, parse_id
 from protocol.limits.formats import TEXT_SIZE_MAX
 from ravel import connect_async
 from ravel.event_streams import AsyncEventStream, StreamEvent
@@ -209,6 +209,14 @@ async def test_a_stream_of_main_begins_anew_where_main_is_pointed(tmp_path: Path
             assert [await _told(events) for _ in range(3)] == ["reset", "branch-root", "said in draft"]
             await client.write_post("main", "said after")
             assert await _told(events) == "said after"
+            kept = events.cursor
+        assert not (await client.follow_edits("main", since=kept))["reset"]
+        await client.point_main(id_text(main.branch_id))
+        window = await client.follow_edits("main", since=kept)
+        assert window["reset"], "the cursor is of the branch that main meant then"
+        assert [edit["item"]["text"] for edit in window["edits"][1:]] == ["said in main"]
+        async with client.watch_edits("main", since=kept) as events:
+            assert [await _told(events) for _ in range(3)] == ["reset", "branch-root", "said in main"]
 
 
 async def _told(events: AsyncEventStream) -> str:
@@ -470,7 +478,7 @@ async def test_a_read_from_before_a_change_is_not_shared_after_it(
         assert counts == {"before": 0, "after": 1}
 
 
-@pytest.mark.parametrize("cursor", ["x", "-1", "1.", "1.2.3", "1" * 17, "\u0661"])
+@pytest.mark.parametrize("cursor", ["x", "7", "1-", "1--1", "1-1.", "1-1.2.3", "1-" + "1" * 17, "1-\u0661"])
 async def test_what_is_no_cursor_is_refused(tmp_path: Path, cursor: str) -> None:
     async with served(tmp_path) as one:
         one.node.create_repo()

@@ -107,10 +107,26 @@ async def test_an_answer_that_is_full_goes_on_from_its_cursor(alice: Node) -> No
     with fail_after(30):
         await _cards(alice)
         found = await _queries(alice).find("main", "card/", "", "", "", 3)
-        assert (len(found["documents"]), found["cursor"]) == (3, "ncard/c")
+        cursor = f"{found['branch']}.ncard/c"
+        assert (len(found["documents"]), found["cursor"]) == (3, cursor)
         await _put(alice, "card/0", status="open")
-        rest = await _queries(alice).find("main", "card/", "", "", "ncard/c", 3)
+        rest = await _queries(alice).find("main", "card/", "", "", cursor, 3)
         assert ([one["name"] for one in rest["documents"]], rest["cursor"]) == (["card/ä"], None)
+
+
+async def test_a_cursor_of_another_branch_is_refused(alice: Node) -> None:
+    """Main may have come to mean another one between two answers."""
+    with fail_after(30):
+        await _cards(alice)
+        other, ingested = alice.author.founding.create_branch(alice.replica.repos[1], "draft")
+        alice.hub.announce(ingested)
+        found = await _queries(alice).find("main", "card/", "", "", "", 1)
+        documents = Documents(alice.hub, alice.author, lambda _: other)
+        queries = DocumentQueries(documents, DocumentIndexes(alice.hub, documents, lambda _: other))
+        with pytest.raises(ServiceError, match="main may mean another"):
+            await queries.find("main", "card/", "", "", found["cursor"] or "", 1)
+        with pytest.raises(ServiceError, match="no answer to this query"):
+            await _queries(alice).find("main", "card/", "", "", f"{found['branch']}.card/c", 1)
 
 
 async def test_a_query_looks_at_a_bounded_number_and_for_a_bounded_time(
@@ -122,7 +138,7 @@ async def test_a_query_looks_at_a_bounded_number_and_for_a_bounded_time(
         monkeypatch.setattr(document_queries, "QUERY_COUNT_MAX", 2)
         monkeypatch.setattr(document_queries, "QUERY_SORTED_COUNT_MAX", 3)
         found = await _queries(alice).find("main", "card/", '{"votes":9}', "", "", 9)
-        assert (found["documents"], found["cursor"]) == ([], "ncard/b")
+        assert (found["documents"], found["cursor"]) == ([], f"{found['branch']}.ncard/b")
         with pytest.raises(ServiceError, match="over 3 documents"):
             await _find(alice, sort="votes")
         monkeypatch.setattr(document_queries, "QUERY_COUNT_MAX", 100)
@@ -133,7 +149,9 @@ async def test_a_query_looks_at_a_bounded_number_and_for_a_bounded_time(
             await _find(alice, sort="votes", prefix="card/")
         with pytest.raises(ServiceError, match="takes over"):
             await _queries(alice).follow("main", document_queries.parse_query("card/", "", "", 9)).look()
-        assert found["cursor"] == "ncard/a", "at least one is looked at, so that it ends some time"
+        assert found["cursor"] == f"{found['branch']}.ncard/a", (
+            "at least one is looked at, so that it ends some time"
+        )
 
 
 async def test_the_documents_of_an_answer_have_a_bounded_number_of_bytes(
@@ -195,7 +213,9 @@ async def test_a_follower_reads_what_has_changed_and_no_more_however_much_there_
     read: list[int] = []
     state = document_state.DocumentState
     monkeypatch.setattr(
-        state, "read_whole", lambda *args, whole=state.read_whole: _counted(read, whole(*args))
+        state,
+        "read_whole",
+        lambda *args, whole=state.read_whole, **more: _counted(read, whole(*args, **more)),
     )
     counts: list[int] = []
     with fail_after(60):
