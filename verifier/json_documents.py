@@ -249,12 +249,14 @@ def read_register(
         elif content is not None and _belongs(address, content):
             there.append((tip.name, content))
     winner = there[-1][1] if there else None
-    seen = [] if winner is None else [content_text(winner)]
+    seen = (
+        set() if winner is None else {content_text(winner)}
+    )  # any number may have been put beside each other
     conflicts = []
     for name, content in reversed(there):
         text = content_text(content)
         if text not in seen:
-            seen.append(text)
+            seen.add(text)
             conflicts.append(JsonConflict(address, _shown(content), name))
     if added and address[0] != PLACE and (winner is None or _is_number(winner)):
         winner = _sum(winner, added)

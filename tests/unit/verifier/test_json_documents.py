@@ -9,7 +9,7 @@ import pytest
 from protocol.crypto.hashing import value_name
 from tests.support.ids import as_commit_id
 from tests.support.json_histories import Author, History
-from verifier import json_edits, json_registers
+from verifier import json_documents, json_edits, json_registers
 from verifier.documents import DocumentEntry, DocumentValue
 from verifier.json_contents import (
     REFUSED,
@@ -135,6 +135,27 @@ def test_values_put_apart_are_conflicts_until_somebody_puts_one(authors: tuple[A
     editor.put(("title",), "B")
     bob.write(editor)
     assert read_json(bob.entries()).conflicts == [], "to put what shows says that the other is not meant"
+
+
+def test_many_values_put_apart_are_not_compared_with_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else who may write keeps each reader at work for minutes, by a hundred thousand commits about one field."""
+    compared = 0
+
+    class Counted(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other)
+
+    monkeypatch.setattr(json_documents, "content_text", lambda content: Counted(content.value))
+    names = [as_commit_id(bytes([number]) * 32) for number in range(100)]
+    tips = [DocumentValue(name, (0, 0, rank, name), str(rank)) for rank, name in enumerate(names)]
+    read = read_json({"\0field": DocumentEntry((*tips, tips[0]))})
+    assert (read.value, len(read.conflicts)) == ({"field": 0}, 99)
+    assert compared < 200
 
 
 def test_two_who_make_one_map_apart_make_one_map(authors: tuple[Author, Author]) -> None:
