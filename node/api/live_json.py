@@ -241,7 +241,7 @@ class _Source(ABC, Generic[S]):
         self._cursor = cursor
         self._changed = trio.Event()
         self._changed.set()
-        self._read_at = -JSON_PAUSE_SECONDS
+        self._next_at = float("-inf")
 
     def start(self) -> None:
         """Be told of changes."""
@@ -270,11 +270,14 @@ class _Source(ABC, Generic[S]):
         """Wait for the next state that can be read: for ever, once one was told. Raises ServiceError, StorageError."""
         while True:
             await self._changed.wait()
-            await trio.sleep_until(self._read_at + JSON_PAUSE_SECONDS)
+            await trio.sleep_until(self._next_at)
             self._changed = trio.Event()
-            self._read_at = trio.current_time()
+            began = trio.current_time()
+            self._next_at = began + JSON_PAUSE_SECONDS
             try:
                 state, cursor = await self._about.look()
+                ended = trio.current_time()  # who follows something large leaves others half of the time
+                self._next_at = max(self._next_at, ended + (ended - began))
             except ServiceError as error:
                 if error.code == "incomplete" and self._cursor:
                     continue  # contents of a new commit are on their way, and it will have changed with them

@@ -203,7 +203,7 @@ def is_index_wrong(
             if document.is_stale or (document.changed_num, document.num) > (index.upto, index.upto_num):
                 continue
             with suppress(ServiceError):
-                (entries,) = state.read_whole(connection, JSON, [document])
+                (entries,) = state.read_whole(connection, [document], has_turn=True)
                 if places.get(name) != _place_of_next(fields, iter([name]), entries):
                     return True
     return count != count_places(connection, index.num)

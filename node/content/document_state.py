@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from sqlalchemy import Connection
 
@@ -20,7 +20,12 @@ from node.runtime.errors import ServiceError
 from protocol.formats.document_kinds import ValuesKind, ValuesSnapshot
 from protocol.ids import BranchId, CommitId
 from protocol.limits.formats import MIB
-from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_VALUE_COUNT_MAX
+from protocol.limits.users import (
+    DOCUMENT_SIZE_MAX,
+    DOCUMENT_TURN_COUNT,
+    DOCUMENT_TURN_SIZE,
+    DOCUMENT_VALUE_COUNT_MAX,
+)
 from storage.commits.absent_bodies import sum_absent
 from storage.commits.commits import load_numbered
 from storage.commits.document_counters import COUNTER_DEPTH, load_increments
@@ -145,31 +150,39 @@ class DocumentState:
         return found
 
     def entries(
-        self, connection: Connection, kind: ValuesKind, document: StandingDocument | None, keys: Sequence[str]
+        self,
+        connection: Connection,
+        document: StandingDocument | None,
+        keys: Sequence[str],
+        *,
+        has_turn: bool,
     ) -> dict[str, DocumentEntry]:
         """Load entries of a document by item or key. Those without any operation are left out.
 
-        Costs O(their operations), each key O(log n). Raises ServiceError `incomplete`, `too_large`.
+        Costs O(their operations), each key O(log n). Raises ServiceError `incomplete`, `too_large`; LargeDocument, unless
+        this reader alone reads so much (`has_turn`).
         """
         if document is None:
             return {}
         if isinstance(document, Unwritten):
             return {key: document.entries[key] for key in keys if key in document.entries}
-        found = load_tips(connection, document.num, [key.encode() for key in keys])
-        return self._entries(connection, [tip for some in found.values() for tip in some])
+        limit = _limit_of(has_turn)
+        tips = load_tips(connection, document.num, [key.encode() for key in keys], limit.values)
+        return self._entries(connection, tips, limit)
 
     def replaced(
-        self, connection: Connection, kind: ValuesKind, document: StandingDocument | None, keys: Sequence[str]
+        self, connection: Connection, document: StandingDocument | None, keys: Sequence[str]
     ) -> dict[str, tuple[DocumentValue, ...]]:
         """Load what an operation about each key replaces: as `entries`, with each increment of counters for itself.
 
         Costs O(what stands of them), and O(operations about counters). Raises ServiceError as `entries`.
         """
-        found = {key: entry.tips for key, entry in self.entries(connection, kind, document, keys).items()}
+        entries = self.entries(connection, document, keys, has_turn=True)
+        found = {key: entry.tips for key, entry in entries.items()}
         for key, tips in found.items():
             if isinstance(document, Document) and tips[0].place[0] == COUNTER_DEPTH:
-                increments = load_increments(connection, document.num, key.encode())
-                if len(increments) > DOCUMENT_VALUE_COUNT_MAX:
+                increments = load_increments(connection, document.num, key.encode(), DOCUMENT_VALUE_COUNT_MAX)
+                if increments is None:
                     raise _too_large()
                 found[key] = (*(DocumentValue(*one, "") for one in increments), *tips[1:])
         return found
@@ -177,10 +190,11 @@ class DocumentState:
     def window(
         self,
         connection: Connection,
-        kind: ValuesKind,
         document: StandingDocument | None,
         offset: int,
         limit: int,
+        *,
+        has_turn: bool,
     ) -> list[tuple[str, DocumentEntry]]:
         """Load a window of the entries that are there, by UTF-8 bytes. Costs O(offset + limit and what stands of these)."""
         if document is None:
@@ -189,36 +203,50 @@ class DocumentState:
             there = in_byte_order(document.entries)
             return [(key, document.entries[key]) for key in there[offset : offset + limit]]
         keys = [key.decode() for key in load_keys(connection, document.num, offset, limit)]
-        entries = self.entries(connection, kind, document, keys)
+        entries = self.entries(connection, document, keys, has_turn=has_turn)
         return [(key, entries[key]) for key in keys]
 
     def between(
-        self, connection: Connection, document: Document, first: str, end: str, limit: int | None
+        self,
+        connection: Connection,
+        document: Document,
+        first: str,
+        end: str,
+        key_limit: int | None,
+        *,
+        has_turn: bool,
     ) -> dict[str, DocumentEntry]:
-        """Load the first entries that are there of keys from one on, and before another. Costs as `entries`."""
-        return self._entries(
-            connection, load_tips_between(connection, document.num, first.encode(), end.encode(), limit)
-        )
+        """Load the first entries that are there of keys from one on, and before another. Costs and raises as `entries`."""
+        limit = _limit_of(has_turn)
+        place = document.num, first.encode(), end.encode()
+        tips = load_tips_between(connection, *place, key_limit, limit.values)
+        return self._entries(connection, tips, limit)
 
-    def _entries(self, connection: Connection, tips: Sequence[Tip]) -> dict[str, DocumentEntry]:
-        if len(tips) > DOCUMENT_VALUE_COUNT_MAX:
-            raise _too_large()
+    def _entries(
+        self, connection: Connection, tips: Sequence[Tip], limit: "_Limit"
+    ) -> dict[str, DocumentEntry]:
+        if len(tips) > limit.values:
+            raise limit.error()
         keys = [tip.key.decode() for tip in tips]
-        values = self._values(connection, tips, keys, DOCUMENT_SIZE_MAX)
+        values = self._values(connection, tips, keys, limit.characters)
         if values is None:
-            raise _too_large()
+            raise limit.error()
         return _entries_of(zip(keys, tips, values, strict=True))
 
-    def _all(self, connection: Connection, document: StandingDocument) -> dict[str, DocumentEntry]:
+    def _all(
+        self, connection: Connection, document: StandingDocument, *, has_turn: bool
+    ) -> dict[str, DocumentEntry]:
         """Load all entries that are there. Costs O(what stands of them)."""
         if isinstance(document, Unwritten):
             return {key: document.entries[key] for key in in_byte_order(document.entries)}
-        if document.entry_count > DOCUMENT_VALUE_COUNT_MAX:  # to read so much takes seconds, in each query
-            raise _too_large()
-        return self._entries(connection, load_tips_between(connection, document.num, b"", NO_KEY, None))
+        for limit in (_limit_of(has_turn=True), _limit_of(has_turn)):
+            if document.entry_count > limit.values:  # what takes so long is not begun in each query
+                raise limit.error()
+        tips = load_tips_between(connection, document.num, b"", NO_KEY, None, limit.values)
+        return self._entries(connection, tips, limit)
 
     def read_whole(
-        self, connection: Connection, kind: ValuesKind, documents: Sequence[StandingDocument | None]
+        self, connection: Connection, documents: Sequence[StandingDocument | None], *, has_turn: bool
     ) -> Iterator[dict[str, DocumentEntry]]:
         """Yield all entries that are there in each document. Small ones are read together, by four statements for all.
 
@@ -232,7 +260,7 @@ class DocumentState:
                 elif together is not None and isinstance(document, Document):
                     yield together.get(document.num, {})
                 else:
-                    yield self._all(connection, document)
+                    yield self._all(connection, document, has_turn=has_turn)
 
     def _read_together(
         self, connection: Connection, documents: Sequence[StandingDocument | None]
@@ -323,6 +351,10 @@ class DocumentState:
         return Unwritten(entries, len(lineage(self._tables, connection, branch)) - 1)
 
 
+class LargeDocument(Exception):  # a state, which the reader ends
+    """So much is asked for that it is read only while nothing else so large is."""
+
+
 class StaleDocument(PlanMustWrite):
     """The rows of a document must be made anew before they are read."""
 
@@ -379,10 +411,28 @@ def _entries_of(said: Iterable[tuple[str, Tip, str | None]]) -> dict[str, Docume
     return entries
 
 
+class _Limit(NamedTuple):
+    """Values that one reader may load, and characters of them; what to raise over that."""
+
+    values: int
+    characters: int
+    error: Callable[[], Exception]
+
+
+def _limit_of(has_turn: bool) -> _Limit:
+    if has_turn:
+        return _Limit(DOCUMENT_VALUE_COUNT_MAX, DOCUMENT_SIZE_MAX, _too_large)
+    count, size = (
+        min(DOCUMENT_TURN_COUNT, DOCUMENT_VALUE_COUNT_MAX),
+        min(DOCUMENT_TURN_SIZE, DOCUMENT_SIZE_MAX),
+    )
+    return _Limit(count, size, LargeDocument)
+
+
 def _too_large() -> ServiceError:
     return ServiceError(
         "too_large",
         f"what is asked for has over {DOCUMENT_VALUE_COUNT_MAX} values or {DOCUMENT_SIZE_MAX} bytes",
-        "ask for fewer at once (`limit`), or remove parts of a JSON document; of a key with that many conflicts, put one "
+        "ask for fewer at once (`limit`), or remove parts of a JSON document; of a key with many conflicts, put one "
         "value in their place",
     )

@@ -3,25 +3,25 @@
 `verifier.documents` has the rules, and `document_state` reads what they come to.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
+import trio
 from sqlalchemy import Connection
 
 from node.authoring.author import Author
 from node.authoring.drafting import Draft, WrittenCommit
 from node.authoring.writing import write_commits
-from node.content.document_operations import (
-    DocumentOperationReader,
-    deps_of,
-    not_here,
-)
+from node.content.document_drafts import NewValue, check_sizes, group_values, has_value, make_draft
+from node.content.document_operations import DocumentOperationReader, not_here
 from node.content.document_snapshots import snapshot
 from node.content.document_state import (
     NOTHING_SAID,
     DocumentState,
+    LargeDocument,
     StandingDocument,
     Unwritten,
     read_fresh,
@@ -32,21 +32,17 @@ from node.contract.document_values import ValuesWindow, WrittenValues
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.formats.document_kinds import (
-    DICT_VALUE_SIZE_MAX,
-    DOCUMENT_KEY_SIZE_MAX,
     JSON,
     REPLACED_COUNT_MAX,
     SET,
     SNAPSHOT_COMMIT_COUNT_MAX,
     ValuesEdit,
     ValuesKind,
-    is_document_key,
 )
 from protocol.formats.document_names import find_name_fault
 from protocol.formats.text import id_text
 from protocol.ids import CommitId
-from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX
-from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_VALUE_COUNT_MAX
+from protocol.limits.users import DOCUMENT_HISTORY_MAX, DOCUMENT_SIZE_MAX
 from ravel.types.document_values import DocumentSnapshot
 from storage.commits.commits import load_nums
 from storage.commits.document_counters import load_own_increments
@@ -72,29 +68,8 @@ REMOVED: Final = ".removed"
 """Names of the dict of documents' titles, and of the set of those that were removed, by `document_key`."""
 UNREADABLE: Final = frozenset({"incomplete", "too_large"})
 """Errors of a document whose bodies are not here, or that anybody with the right to write has made too large."""
-FILE_ADVICE: Final = "add it as a file (`add_file`, `ravel file add`), and put the file's id in its place"
-"""Next step of who puts a value that no commit holds."""
-_ROOM: Final = 1024
-"""Bytes of a body that are not its operations and names: tags, lengths, and the origin that a merge adds."""
 _SUMMED_COUNT_MAX: Final = 64 * REPLACED_COUNT_MAX
 """Increments that are summed up before one snapshot: so many commits that each replace as many as one can."""
-_REPLACED_SIZE: Final = 44
-"""Bytes of a body for a commit that an operation replaces, rounded up."""
-
-
-@dataclass(frozen=True, slots=True)
-class NewValue:
-    """An operation to be written: its value, or None where the item or key is to go, and the tips that it replaces."""
-
-    key: str
-    value: str | None
-    replaces: tuple[DocumentValue, ...]
-
-    @property
-    def size(self) -> int:
-        """Size of the operation in a body in bytes, with what it replaces, rounded up."""
-        names = _REPLACED_SIZE * len(self.replaces)
-        return len(self.key.encode()) + len((self.value or "").encode()) + 16 + names
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +78,9 @@ class Look(Registers):
 
     state: DocumentState
     connection: Connection
-    kind: ValuesKind
     document: StandingDocument | None
+    has_turn: bool
+    """True if nothing else that is large is read meanwhile. Else what loads raises LargeDocument for what is."""
 
     @property
     def held(self) -> Mapping[str, DocumentEntry] | None:
@@ -115,16 +91,16 @@ class Look(Registers):
 
     def load(self, keys: Sequence[str]) -> dict[str, DocumentEntry]:
         """Load entries with all that stands, by item or key. Costs O(keys), each O(log n)."""
-        return self.state.entries(self.connection, self.kind, self.document, keys)
+        return self.state.entries(self.connection, self.document, keys, has_turn=self.has_turn)
 
     def load_replaced(self, keys: Sequence[str]) -> dict[str, tuple[DocumentValue, ...]]:
         """Load what an operation about each key replaces. Costs as `load`, and O(operations about counters)."""
-        return self.state.replaced(self.connection, self.kind, self.document, keys)
+        return self.state.replaced(self.connection, self.document, keys)
 
     def load_between(self, first: str, end: str, limit: int | None) -> dict[str, DocumentEntry]:
         """Load the first entries that are there of keys from one on, and before another, where there are rows."""
         assert isinstance(self.document, Document), "see `held`"
-        return self.state.between(self.connection, self.document, first, end, limit)
+        return self.state.between(self.connection, self.document, first, end, limit, has_turn=self.has_turn)
 
     def load_positions(
         self, first: bytes, end: bytes, offset: int, limit: int | None, *, is_backwards: bool
@@ -151,6 +127,7 @@ class Documents:
         self._find_branch = find_branch
         self._reader = DocumentOperationReader(hub.replica)
         self._state = DocumentState(hub.replica, self._reader)
+        self._large = trio.CapacityLimiter(1)
 
     def id_of(self, branch: str) -> str:
         """Return the id of a branch."""
@@ -163,12 +140,12 @@ class Documents:
         target = self._find_branch(branch)
         state = self._state
 
-        def read(connection: Connection) -> ValuesWindow:
+        def read(connection: Connection, has_turn: bool) -> ValuesWindow:
             document = state.find(connection, target, kind, name)
             total = 0 if document is None else document.entry_count
             end = offset + limit
             return ValuesWindow(
-                state.window(connection, kind, document, offset, limit),
+                state.window(connection, document, offset, limit, has_turn=has_turn),
                 {
                     "branch": id_text(target.branch_id),
                     "total": total,
@@ -188,9 +165,9 @@ class Documents:
         target = self._find_branch(branch)
         state = self._state
 
-        def read(connection: Connection) -> DocumentEntry:
+        def read(connection: Connection, has_turn: bool) -> DocumentEntry:
             document = state.find(connection, target, kind, name)
-            return state.entries(connection, kind, document, [key]).get(key, NOTHING_SAID)
+            return state.entries(connection, document, [key], has_turn=has_turn).get(key, NOTHING_SAID)
 
         entry = await self._read_fresh(target, kind, name, read)
         if not entry.values:
@@ -208,8 +185,9 @@ class Documents:
         target = self._find_branch(branch)
         state = self._state
 
-        def read(connection: Connection) -> dict[str, DocumentEntry]:
-            return state.entries(connection, kind, state.find(connection, target, kind, name), keys)
+        def read(connection: Connection, has_turn: bool) -> dict[str, DocumentEntry]:
+            document = state.find(connection, target, kind, name)
+            return state.entries(connection, document, keys, has_turn=has_turn)
 
         return await self._read_fresh(target, kind, name, read)
 
@@ -230,10 +208,13 @@ class Documents:
     async def read(
         self, kind: ValuesKind, branch: str, name: str, view: Callable[[Mapping[str, DocumentEntry]], T]
     ) -> tuple[str, T]:
-        """Return the branch's id, and the answer of `view` about all entries. Costs O(their operations)."""
+        """Return the branch's id, and the answer of `view` about all entries. Costs O(their operations).
+
+        Large documents are read one after another: each takes memory.
+        """
 
         def read(look: Look) -> T:
-            (entries,) = self._state.read_whole(look.connection, kind, [look.document])
+            (entries,) = self._state.read_whole(look.connection, [look.document], has_turn=look.has_turn)
             return view(entries)
 
         return await self.look(kind, branch, name, read)
@@ -241,12 +222,12 @@ class Documents:
     async def look(
         self, kind: ValuesKind, branch: str, name: str, read: Callable[[Look], T]
     ) -> tuple[str, T]:
-        """Return the branch's id, and what `read` finds in a document."""
+        """Return the branch's id, and what `read` finds in a document. It may be called twice."""
         target = self._find_branch(branch)
 
-        def find(connection: Connection) -> T:
+        def find(connection: Connection, has_turn: bool) -> T:
             document = self._state.find(connection, target, kind, name)
-            return read(Look(self._state, connection, kind, document))
+            return read(Look(self._state, connection, document, has_turn))
 
         return id_text(target.branch_id), await self._read_fresh(target, kind, name, find)
 
@@ -258,14 +239,14 @@ class Documents:
         Raises ServiceError `bad_request` for a bad name, item or key, `too_large` for a value that no commit puts.
         """
         for key, value in wanted.items():
-            _check_sizes(key, value or "")
+            check_sizes(key, value or "")
 
         def choose(look: Look) -> list[NewValue]:
             entries = look.load(list(wanted))
             return [
                 NewValue(key, value, entries.get(key, NOTHING_SAID).tips)
                 for key, value in wanted.items()
-                if not _has_value(entries.get(key, NOTHING_SAID), value)
+                if not has_value(entries.get(key, NOTHING_SAID), value)
             ]
 
         return await self.write(kind, branch, name, choose)
@@ -288,9 +269,11 @@ class Documents:
 
         def plan(connection: Connection) -> list[Draft]:
             document = self._refresh(connection, target, kind, name)
-            said[:] = choose(Look(self._state, connection, kind, document))
+            said[:] = choose(Look(self._state, connection, document, has_turn=True))
             own = 0 if document is None else document.depth
-            drafts[:] = [_draft(kind, name, group, own) for group in group_values(said, kind.edit_count_max)]
+            drafts[:] = [
+                make_draft(kind, name, group, own) for group in group_values(said, kind.edit_count_max)
+            ]
             return drafts + (self.drafts_of_return(connection, target, kind.name, name) if drafts else [])
 
         def number(connection: Connection, written: Sequence[WrittenCommit]) -> None:
@@ -377,7 +360,7 @@ class Documents:
             if len(one.increments) > 1 and abs(one.added) <= WHOLE_NUMBER_MAX
         ]
         return [
-            _draft(JSON, name, group, document.depth) for group in group_values(sums, JSON.edit_count_max)
+            make_draft(JSON, name, group, document.depth) for group in group_values(sums, JSON.edit_count_max)
         ]
 
     async def open_all(self, kind: ValuesKind, branches: Sequence[str]) -> None:
@@ -419,20 +402,23 @@ class Documents:
     ) -> list[T]:
         """Return what `view` makes of the first of some documents, read at one moment, until that is enough.
 
-        One is read at least. One that must be made anew is read alone, so that others write between it and the next.
+        One is read at least. One that is large or must be made anew is read alone: others read or write before the next.
         `opens`: the first is opened where it is not kept. Costs O(what stands of them). Raises ServiceError `incomplete`,
         `too_large` where the first cannot be read.
         """
         target = self._find_branch(branch)
 
-        def read(connection: Connection) -> list[T]:
+        def read(connection: Connection, has_turn: bool) -> list[T]:
             documents = self._state.find_first(connection, target, kind, names)
             found: list[T] = []
             try:
-                for entries in self._state.read_whole(connection, kind, documents):
+                for entries in self._state.read_whole(connection, documents, has_turn=has_turn):
                     found.append(view(entries))
                     if is_enough():
                         break
+            except LargeDocument:
+                if not found:
+                    raise
             except ServiceError as error:
                 if error.code not in UNREADABLE or not found:
                     raise
@@ -467,10 +453,11 @@ class Documents:
                 raise
             return []  # one document that cannot be read keeps nobody from writing others
         item = document_key(kind, name)
-        entry = self._state.entries(connection, SET, document, [item]).get(item, NOTHING_SAID)
+        entries = self._state.entries(connection, document, [item], has_turn=True)
+        entry = entries.get(item, NOTHING_SAID)
         if document is None or not entry.values:
             return []
-        return [_draft(SET, REMOVED, [NewValue(item, None, entry.tips)], document.depth)]
+        return [make_draft(SET, REMOVED, [NewValue(item, None, entry.tips)], document.depth)]
 
     async def _load(self, branch: str, load: Callable[[Connection, list[int]], T]) -> T:
         """Load something of a branch and what it continues, which have these numbers."""
@@ -487,17 +474,29 @@ class Documents:
         branch: Branch,
         kind: ValuesKind,
         name: str,
-        read: Callable[[Connection], T],
+        read: Callable[[Connection, bool], T],
         *,
         opens: bool = True,
     ) -> T:
-        """Read after a document was made anew where it must be, and opened where it is not kept and `opens`."""
+        """Read after a document was made anew where it must be, and opened where it is not kept and `opens`.
+
+        Where `read` raises LargeDocument, it is called again, with True, when no other large document is read.
+        """
 
         def refresh(connection: Connection) -> None:
             self._refresh(connection, branch, kind, name)
 
-        def run() -> Awaitable[T]:
-            return self._hub.run_blocking(read_fresh, self._hub.replica.database, read, refresh)
+        def run_once(has_turn: bool) -> Awaitable[T]:
+            database = self._hub.replica.database
+            return self._hub.run_blocking(
+                read_fresh, database, lambda connection: read(connection, has_turn), refresh
+            )
+
+        async def run() -> T:
+            with suppress(LargeDocument):
+                return await run_once(has_turn=False)
+            async with self._large:
+                return await run_once(has_turn=True)
 
         return await read_opened(self._hub, branch, run, kind.bodies, name) if opens else await run()
 
@@ -521,10 +520,10 @@ class Documents:
             said.append(one)
             size += encoded_size
             operations += 1 if one.body is None else one.body.value_count
-            if size > DOCUMENT_SIZE_MAX or operations > DOCUMENT_VALUE_COUNT_MAX:
+            if size > DOCUMENT_SIZE_MAX or operations > DOCUMENT_HISTORY_MAX:
                 raise ServiceError(
                     "too_large",
-                    f"the branch's {kind.name} was written in over {DOCUMENT_VALUE_COUNT_MAX} operations "
+                    f"the branch's {kind.name} was written in over {DOCUMENT_HISTORY_MAX} operations "
                     f"or {DOCUMENT_SIZE_MAX} bytes",
                     "compact the branch and let its old bodies go here (`ravel branch compact`, [storage] erase_after_days, "
                     "`ravel gc`), or begin another with what is in use",
@@ -535,63 +534,3 @@ class Documents:
 def document_key(kind: str, name: str) -> str:
     """Return the key of a document in `.titles`, and its item in `.removed`."""
     return f"{kind}/{name}"
-
-
-def group_values(operations: Iterable[NewValue], count_max: int) -> Iterator[list[NewValue]]:
-    """Operations of one commit each: no key twice, and no more that they replace than one edit can name.
-
-    Of a key with more tips than one commit can name, the surplus is replaced by operations before the last, which say
-    that it is gone; they will be replaced with it.
-    """
-    group: dict[str, NewValue] = {}
-    size = pairs = 0
-    for operation in _split(operations):
-        more = len(operation.replaces)
-        is_full = len(group) == count_max or size + operation.size > BODY_SIZE_MAX - _ROOM
-        if group and (is_full or operation.key in group or pairs + more > REPLACED_COUNT_MAX):
-            yield list(group.values())
-            group, size, pairs = {}, 0, 0
-        group[operation.key] = operation
-        size, pairs = size + operation.size, pairs + more
-    if group:
-        yield list(group.values())
-
-
-def _check_sizes(key: str, value: str) -> None:
-    """Raise ServiceError for an item or key about which no commit says anything, and for a value that none can put."""
-    if not is_document_key(key):
-        raise ServiceError(
-            "bad_request",
-            f"an item or a key has at most {DOCUMENT_KEY_SIZE_MAX} bytes, and {key[:40]!r} has {len(key.encode())}",
-            "give it in fewer: letters beyond ASCII have two bytes and more",
-        )
-    if len(value) > DICT_VALUE_SIZE_MAX:
-        message = f"the value of {key[:40]!r} has over {DICT_VALUE_SIZE_MAX} characters"
-        raise ServiceError("too_large", message, FILE_ADVICE)
-    if NewValue(key, value, ()).size > BODY_SIZE_MAX - _ROOM:
-        room = BODY_SIZE_MAX - _ROOM - NewValue(key, "", ()).size
-        raise ServiceError("too_large", f"the value of {key[:40]!r} has over {room} bytes", FILE_ADVICE)
-
-
-def _split(operations: Iterable[NewValue]) -> Iterator[NewValue]:
-    for operation in operations:
-        tips = operation.replaces
-        while len(tips) > REPLACED_COUNT_MAX:
-            yield NewValue(operation.key, None, tips[:REPLACED_COUNT_MAX])
-            tips = tips[REPLACED_COUNT_MAX:]
-        yield NewValue(operation.key, operation.value, tips)
-
-
-def _draft(kind: ValuesKind, name: str, group: Sequence[NewValue], own: int) -> Draft:
-    replaced = {operation.key: [tip.name for tip in operation.replaces] for operation in group}
-    tips = (tip for operation in group for tip in operation.replaces)
-    there = {operation.key: operation.value for operation in group if operation.value is not None}
-    gone = tuple(operation.key for operation in group if operation.value is None)
-    deps = deps_of(tips, own)[:DEP_COUNT_MAX]
-    return Draft(kind.edit.make(there, gone, replaced), deps=deps, document=name)
-
-
-def _has_value(entry: DocumentEntry, value: str | None) -> bool:
-    """Return True if the entry has just this value, or for None, if it is gone."""
-    values = {operation.value for operation in entry.values}
-    return values == (set() if value is None else {value})

@@ -4,7 +4,8 @@ import secrets
 from collections.abc import Sequence
 from typing import Final
 
-from node.content.documents import FILE_ADVICE, Documents, Look, NewValue
+from node.content.document_drafts import FILE_ADVICE, NewValue
+from node.content.documents import Documents, Look
 from node.contract.json_documents import JsonChange
 from node.runtime.errors import ServiceError
 from protocol.formats.document_kinds import JSON

@@ -32,9 +32,9 @@ from protocol.formats.yjs_updates import BadUpdate
 from protocol.ids import BranchId, CommitId, UserId
 from protocol.limits.formats import BODY_SIZE_MAX
 from protocol.limits.users import (
+    DOCUMENT_HISTORY_MAX,
     DOCUMENT_OPERATIONS_CACHED_MAX,
     DOCUMENT_SIZE_MAX,
-    DOCUMENT_VALUE_COUNT_MAX,
     FORK_DEPTH_MAX,
     STATE_COUNT_MAX,
 )
@@ -172,10 +172,10 @@ class TextReader:
             if one is None or one.is_compaction or one.name in given_up:
                 continue
             size, weight = size + one.size, weight + one.weight
-            if size > DOCUMENT_SIZE_MAX or weight > DOCUMENT_VALUE_COUNT_MAX:
+            if size > DOCUMENT_SIZE_MAX or weight > DOCUMENT_HISTORY_MAX:
                 raise ServiceError(
                     "too_large",
-                    f"the text's updates have over {DOCUMENT_SIZE_MAX} bytes or {DOCUMENT_VALUE_COUNT_MAX} ranges",
+                    f"the text's updates have over {DOCUMENT_SIZE_MAX} bytes or {DOCUMENT_HISTORY_MAX} ranges",
                     "begin another branch with the text as it is",
                 )
             edits.append(

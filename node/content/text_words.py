@@ -21,8 +21,8 @@ from protocol.formats.yjs_structs import WrittenStructs, encode_update
 from protocol.formats.yjs_updates import ReadUpdate, read_update
 from protocol.ids import CommitId
 from protocol.limits.users import (
+    DOCUMENT_HISTORY_MAX,
     DOCUMENT_SIZE_MAX,
-    DOCUMENT_VALUE_COUNT_MAX,
     TEXT_FAULTS_SHOWN_MAX,
     TEXT_LOOK_COUNT_MAX,
 )
@@ -249,7 +249,7 @@ class TextWords:
         """Add an update that came last, if it is simple; else return False, and the text stays as it was."""
         if not self._is_alone(one) or self.size + size > DOCUMENT_SIZE_MAX:
             return False
-        if self.weight + weight > DOCUMENT_VALUE_COUNT_MAX:
+        if self.weight + weight > DOCUMENT_HISTORY_MAX:
             return False
         if one.name in self.given_up:
             return True

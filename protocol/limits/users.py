@@ -46,8 +46,15 @@ STATE_COUNT_MAX: Final = 200_000
 """Commits of a branch and what it continues that are held to merge or to show it: about 100 MB."""
 DOCUMENT_SIZE_MAX: Final = 64 * MIB
 """Bytes of the bodies that a set or a dict is reduced from, and of a text's standing updates, held while it is answered."""
-DOCUMENT_VALUE_COUNT_MAX: Final = 500_000
-"""Words that a set or a dict is reduced from, 300 bytes each while it is answered."""
+DOCUMENT_VALUE_COUNT_MAX: Final = 100_000
+"""Values of a set, dict or JSON document in one answer, conflicts included: some 1.1 s of one core and 110 MB, of which the
+node holds one at a time."""
+DOCUMENT_TURN_COUNT: Final = 10_000
+"""Values that a reader loads beside others, some 11 MB; who asks for more waits until nobody else loads as many."""
+DOCUMENT_TURN_SIZE: Final = 4 * MIB
+"""Characters of these values."""
+DOCUMENT_HISTORY_MAX: Final = 500_000
+"""Operations that a snapshot is made of: some 5 s and 400 MB. Also names and ranges of a text's standing updates."""
 DOCUMENT_OPERATIONS_CACHED_MAX: Final = 100_000
 """Words, names and commits that are remembered once opened, for all branches' sets and dicts, and for all texts: 40 MB."""
 DOCUMENT_SNAPSHOT_COUNT_MAX: Final = 1000

@@ -40,6 +40,7 @@ _INCREMENTS: Final = (
     .join(commits, commits.c.num == document_increments.c.place_num)
     .where(document_increments.c.doc_num == bindparam("doc"), document_increments.c.key == bindparam("key"))
 )
+_INCREMENTS_OF_KEY: Final = _INCREMENTS.limit(bindparam("limit"))
 _LONG: Final = select(document_tips.c.key).where(
     document_tips.c.doc_num == bindparam("doc"),
     document_tips.c.depth == COUNTER_DEPTH,
@@ -117,10 +118,16 @@ def load_own_increments(
     return found
 
 
-def load_increments(connection: Connection, doc_num: int, key: bytes) -> list[Increment]:
-    """Load the increments of a register that stand, in canonical order. Costs O(these)."""
+def load_increments(connection: Connection, doc_num: int, key: bytes, limit: int) -> list[Increment] | None:
+    """Load the increments of a register that stand, in canonical order; None where over `limit` rows have them.
+
+    Costs O(what is loaded).
+    """
+    rows = list(select_rows(connection, _INCREMENTS_OF_KEY, doc=doc_num, key=key, limit=limit + 1))
+    if len(rows) > limit:
+        return None
     first: dict[CommitId, OrderKey] = {}
-    for name, depth, passed, rank, commit_id in select_rows(connection, _INCREMENTS, doc=doc_num, key=key):
+    for name, depth, passed, rank, commit_id in rows:
         place = (depth, passed, rank, commit_id)
         first[name] = min(first.get(name, place), place)
     return sorted((Increment(name, place) for name, place in first.items()), key=lambda one: one.place)

@@ -59,6 +59,7 @@ _TIPS: Final = (
         document_tips.c.key.in_(bindparam("keys", expanding=True)),
     )
     .order_by(*_TIP)
+    .limit(bindparam("limit"))
 )
 _TIPS_BETWEEN: Final = (
     select(*_TIP, *_SAID)
@@ -69,6 +70,7 @@ _TIPS_BETWEEN: Final = (
         document_tips.c.is_there,
     )
     .order_by(*_TIP)
+    .limit(bindparam("limit"))
 )
 _KEYS_BETWEEN: Final = (
     select(document_tips.c.key)
@@ -188,26 +190,33 @@ def load_keys(connection: Connection, doc_num: int, offset: int, limit: int) -> 
 
 
 def load_tips_between(
-    connection: Connection, doc_num: int, first: bytes, end: bytes, limit: int | None
+    connection: Connection, doc_num: int, first: bytes, end: bytes, key_limit: int | None, limit: int
 ) -> list[Tip]:
-    """Load what is there about the first keys from one on, and before another. Costs O(what stands, and log n)."""
-    if limit is not None:
+    """Load what is there about the first keys from one on, and before another. Costs O(what is loaded, and log n).
+
+    Where over `limit` operations stand, it is one more than that.
+    """
+    if key_limit is not None:
         keys = select_rows(
-            connection, _KEYS_BETWEEN, doc=doc_num, first=first, end=end, limit=limit
+            connection, _KEYS_BETWEEN, doc=doc_num, first=first, end=end, limit=key_limit
         ).scalars()
         if not keys:
             return []
         end = keys[-1] + b"\0"
-    found = select_rows(connection, _TIPS_BETWEEN, doc=doc_num, first=first, end=end)
+    found = select_rows(connection, _TIPS_BETWEEN, doc=doc_num, first=first, end=end, limit=limit + 1)
     return list(map(_tip, found))
 
 
-def load_tips(connection: Connection, doc_num: int, keys: Sequence[bytes]) -> dict[bytes, list[Tip]]:
-    """Load what stands about some items or keys, by key, in canonical order. Costs O(that), each key O(log n)."""
-    found: dict[bytes, list[Tip]] = {}
+def load_tips(connection: Connection, doc_num: int, keys: Sequence[bytes], limit: int) -> list[Tip]:
+    """Load what stands about some items or keys, of each in canonical order. Costs O(what is loaded), each key O(log n).
+
+    Where over `limit` operations stand, it is one more than that.
+    """
+    found: list[Tip] = []
     for part in chunks(keys):
-        for tip in map(_tip, select_in(connection, _TIPS, part, doc=doc_num)):
-            found.setdefault(tip.key, []).append(tip)
+        found += map(_tip, select_in(connection, _TIPS, part, doc=doc_num, limit=limit + 1 - len(found)))
+        if len(found) > limit:
+            break
     return found
 
 

@@ -19,7 +19,7 @@ from storage.commits import checkpoints
 from storage.commits.document_counters import load_increments
 from storage.commits.document_making import make_document, plan_document
 from storage.commits.document_positions import load_positions
-from storage.commits.document_reading import load_keys, load_tips
+from storage.commits.document_reading import Tip, load_keys, load_tips
 from storage.commits.document_rows import SaidOperation, SaidOperations, add_operations
 from storage.commits.documents import Document, add_document, load_document, mark_stale
 from storage.commits.void_marks import mark_void
@@ -159,9 +159,12 @@ class Story:
             key: DocumentEntry(tuple(one for one in entry.tips if one not in counters[key]))
             for key, entry in expected.items()
         }
-        found = load_tips(self.connection, document.num, [key.encode() for key in KEYS])
+        found = _by_key(load_tips(self.connection, document.num, [key.encode() for key in KEYS], 9999))
         counted = {
-            key: (tips[0].added, [one.name for one in load_increments(self.connection, document.num, key)])
+            key: (
+                tips[0].added,
+                [one.name for one in load_increments(self.connection, document.num, key, 9999) or ()],
+            )
             for key, tips in found.items()
             if tips[0].is_counter
         }
@@ -250,6 +253,13 @@ def _value(key: str, number: int, rng: random.Random) -> str:
     if key in ("", COUNTER) and rng.random() < 0.7:
         return f'{{"add":{rng.choice(["", "", " "])}{number}}}'
     return f'{{"in":["","l"],"at":"V{number}"}}' if is_place else str(number)
+
+
+def _by_key(tips: list[Tip]) -> dict[bytes, list[Tip]]:
+    found: dict[bytes, list[Tip]] = {}
+    for tip in tips:
+        found.setdefault(tip.key, []).append(tip)
+    return found
 
 
 def _adds(key: str, one: DocumentValue) -> int | None:

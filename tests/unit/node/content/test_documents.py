@@ -1,9 +1,12 @@
 """Sets and dicts on whole nodes: concurrent operations, void ones, forks and merges, and what liars write."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
+import trio
+import trio.testing
 from sqlalchemy import Engine, delete, event, select
 from trio.testing import MockClock
 
@@ -11,9 +14,10 @@ from node.api.value_documents import edit_dict, edit_set, show_dict, show_entry,
 from node.authoring.drafting import Draft
 from node.care.fsck import check_store
 from node.content import document_state as state_module
+from node.content.document_drafts import NewValue, group_values
 from node.content.document_list import ListedDocuments
 from node.content.document_operations import DocumentOperationReader
-from node.content.documents import Documents, NewValue, group_values
+from node.content.documents import Documents
 from node.content.merging import Merging
 from node.runtime.errors import ServiceError
 from node.timelines.commit_history import describe
@@ -34,6 +38,7 @@ from protocol.limits.formats import BODY_SIZE_MAX
 from storage.commits.absent_bodies import Erasure, erase_bodies
 from storage.commits.commits import load_first_of_kinds
 from storage.commits.document_making import reset_documents
+from storage.commits.document_reading import Tip
 from storage.schema.document_schema import document_operations, document_tips
 from tests.support.builders import STORE_KEY
 from tests.support.document_edits import naming
@@ -301,6 +306,61 @@ async def test_a_document_of_too_many_values_is_refused_unread(
         await documents_of(alice).read(DICT, "main", "", dict)
     assert caught.value.code == "too_large"
     assert "remove parts" in caught.value.advice
+
+
+async def test_of_values_put_beside_each_other_no_more_are_loaded_than_one_answer_has(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There may be any number about few keys."""
+    alice, loaded = nodes[0], list[int]()
+    with fail_after(30):
+        alice.create_repo()
+        for value in "abcdef":
+            _say(alice, DictEdit((DictEntry("k", value),), (), ()))
+        for name in ("load_tips", "load_tips_between"):
+            load: Callable[..., list[Tip]] = getattr(state_module, name)
+
+            monkeypatch.setattr(state_module, name, partial(_counted, load, loaded))
+        assert len(await _values(alice, "k")) == 6
+        monkeypatch.setattr(state_module, "DOCUMENT_VALUE_COUNT_MAX", 2)
+        monkeypatch.setattr(state_module, "_TOGETHER_COUNT_MAX", 2)
+        with pytest.raises(ServiceError, match="over 2 values"):
+            await _values(alice, "k")
+        with pytest.raises(ServiceError, match="over 2 values"):
+            await documents_of(alice).read(DICT, "main", "", dict)
+    assert loaded == [6, 3, 3, 3, 3], "each beside others at first, then in its turn"
+
+
+def _counted(load: Callable[..., list[Tip]], loaded: list[int], *args: object) -> list[Tip]:
+    found = load(*args)
+    loaded.append(len(found))
+    return found
+
+
+async def test_large_documents_are_read_one_after_another_and_small_ones_meanwhile(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight threads that each hold one are more than a small machine has."""
+    alice, documents = nodes[0], documents_of(nodes[0])
+    sizes: list[int] = []
+    turn = trio.CapacityLimiter(1)
+
+    async def read(name: str) -> None:
+        sizes.append((await documents.read(DICT, "main", name, len))[1])
+
+    with fail_after(30):
+        alice.create_repo()
+        for name, put in (("large", {"a": "1", "b": "2", "c": "3"}), ("small", {"a": "1"})):
+            await edit_dict(documents, "main", put, (), name)
+        monkeypatch.setattr(state_module, "DOCUMENT_TURN_COUNT", 2)
+        monkeypatch.setattr(state_module, "_TOGETHER_COUNT_MAX", 2)
+        monkeypatch.setattr(documents, "_large", turn)
+        async with trio.open_nursery() as nursery, turn:  # another large one is being read
+            for name in ("large", "small"):
+                nursery.start_soon(read, name)
+            await trio.testing.wait_all_tasks_blocked()
+            assert sizes == [1]
+        assert sizes == [1, 3]
 
 
 @pytest.mark.slow

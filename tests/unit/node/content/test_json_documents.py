@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -25,6 +26,7 @@ from node.content.json_documents import JsonDocuments
 from node.contract.json_documents import JsonChange
 from node.runtime.errors import ServiceError
 from protocol.formats.document_kinds import JSON
+from ravel.types.json_documents import JsonDocumentView
 from storage.commits.commits import TimelineRow
 from storage.commits.document_reading import Tip
 from tests.support.builders import STORE_KEY
@@ -249,12 +251,12 @@ async def test_a_counter_costs_no_more_however_often_it_was_added_to(
 ) -> None:
     alice = nodes[0]
     read: list[int] = []
-    load: Callable[..., dict[bytes, list[Tip]]] = vars(document_state)["load_tips"]
+    load: Callable[..., list[Tip]] = vars(document_state)["load_tips"]
     open_bodies = DocumentOperationReader.open
 
-    def count_tips(connection: Connection, num: int, keys: Sequence[bytes]) -> dict[bytes, list[Tip]]:
-        found = load(connection, num, keys)
-        read.append(sum(map(len, found.values())))
+    def count_tips(connection: Connection, num: int, keys: Sequence[bytes], limit: int) -> list[Tip]:
+        found = load(connection, num, keys, limit)
+        read.append(len(found))
         return found
 
     def count_bodies(
@@ -388,14 +390,41 @@ async def test_a_counter_of_more_increments_than_a_snapshot_restates_is_summed_u
         assert await _value(alice) == {"votes": 114, "few": 3}
 
 
+def _live(node: Node) -> LiveJson:
+    targets = Targets(node.replica, node.author.user)
+    documents = Documents(node.hub, node.author, targets.branch)
+    queries = DocumentQueries(documents, DocumentIndexes(node.hub, documents, targets.branch))
+    return LiveJson(node.hub, JsonDocuments(documents), queries, BranchQueries(documents, queries), targets)
+
+
+async def test_who_follows_a_document_that_takes_long_to_read_leaves_others_half_of_the_time(
+    nodes: list[Node], autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice, read, began = nodes[0], JsonDocuments.show, list[float]()
+
+    async def show(self: JsonDocuments, branch: str, name: str) -> JsonDocumentView:
+        began.append(trio.current_time())
+        await trio.sleep(3)
+        return await read(self, branch, name)
+
+    monkeypatch.setattr(JsonDocuments, "show", show)
+    with fail_after(60):
+        alice.create_repo()
+        source = _live(alice).follow(alice.branch, "", "")
+        source.start()
+        for number in range(2):
+            await source.next()
+            await _edit(alice, JsonChange("put", ["n"], value=number))
+        await source.next()
+        source.stop()
+    assert [round(later - one) for one, later in pairwise(began)] == [6, 6]
+
+
 async def test_a_follower_gets_the_newest_document_and_goes_on_where_it_was_cut(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice = nodes[0]
-    targets = Targets(alice.replica, alice.author.user)
-    documents = Documents(alice.hub, alice.author, targets.branch)
-    queries = DocumentQueries(documents, DocumentIndexes(alice.hub, documents, targets.branch))
-    live = LiveJson(alice.hub, JsonDocuments(documents), queries, BranchQueries(documents, queries), targets)
+    live = _live(alice)
     with fail_after(30):
         alice.create_repo()
         source = live.follow(alice.branch, "board", "")
