@@ -131,6 +131,8 @@ def await_missing_bodies(
     before a time (unix ms), they are awaited once they are opened (`await_opened`).
     """
     absent = [(num, topic_num, one.body_id) for num, topic_num, one in came if one.body_id is not None]
+    if not absent:  # as in most transactions: the statements below take longer to make than a commit to store
+        return False
     old = _find_old_posts(connection, [num for num, _, _ in absent], posts_from) if is_kept else set()
     rows = [
         {
@@ -144,8 +146,7 @@ def await_missing_bodies(
         }
         for num, topic_num, body_id in absent
     ]
-    if rows:
-        connection.execute(insert(erasures), rows)
+    connection.execute(insert(erasures), rows)
     return is_kept and len(rows) > len(old)
 
 
@@ -271,6 +272,8 @@ def fill_bodies(
     database: Database, connection: Connection, bodies: Mapping[CommitId, Block]
 ) -> dict[CommitId, int]:
     """Store the bodies, each one block, of those of these commits that miss theirs; return these with their branches."""
+    if not bodies:  # as in most transactions
+        return {}
     found: dict[CommitId, tuple[int, PackedNums, int]] = {}
     for part in chunks([id_key(raw) for raw in bodies]):
         rows = connection.execute(_MISSING, {"keys": part})

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from sqlalchemy import Connection
 from trio.testing import MockClock
 
 from node.authoring.author import Author
@@ -41,6 +42,20 @@ def test_the_databases_log_is_used_anew_while_a_node_writes(
             alice.author.write_many(branch, [Draft(Post("a")), Draft(Post("b"))])
         log = tmp_path / "alice" / f"{DATABASE_NAME}-wal"
         assert log.stat().st_size < 4 * pages * _PAGE_SIZE
+
+
+def test_a_post_is_stored_by_statements_that_were_made_before(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replica, branch = world.copy(is_writer=True)
+    author = Author(replica, UserSeed(b"w" * 32), lambda: NOW_MS)
+    author.write(branch, Post("the first"))
+
+    def make_anew(_connection: Connection, statement: object, *_: object) -> None:
+        raise AssertionError(f"to make it takes longer than to store a post: {statement}")
+
+    monkeypatch.setattr(Connection, "execute", make_anew)
+    author.write(branch, Post("the second"))
 
 
 @pytest.mark.parametrize("is_writer", [True, False])
