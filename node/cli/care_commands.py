@@ -60,7 +60,8 @@ def backup(
     context: typer.Context,
     folder: Annotated[Path, typer.Argument(help="The folder of this node's backups, made if it is absent.")],
     keep: Annotated[
-        int | None, typer.Option(min=1, metavar="COUNT", help="Remove older backups: so many stay. --check first.")
+        int | None,
+        typer.Option(min=1, metavar="COUNT", help="Remove older backups: so many stay. --check first."),
     ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing: read what all backups in the folder need.")

@@ -81,7 +81,14 @@ def test_days_are_read_at_the_terminal() -> None:
 
 
 def test_people_are_told_whose_contents_are_here(capsys: pytest.CaptureFixture[str]) -> None:
-    ages = {"last_days": None, "bound_days": None, "files": "all", "older_here": 2, "older_absent": 5, "keepers": 1}
+    ages = {
+        "last_days": None,
+        "bound_days": None,
+        "files": "all",
+        "older_here": 2,
+        "older_absent": 5,
+        "keepers": 1,
+    }
     shown = {"name": "notes", "names": ["main"], "branches": ["b"], "not_kept": 2, "absent": 7, **ages}
     _print_keeping(shown)
     _print_keeping({**shown, "branches": None})

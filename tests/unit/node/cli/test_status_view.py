@@ -79,9 +79,7 @@ def test_what_is_wrong_with_the_node_is_counted(fault: str, capsys: pytest.Captu
 
 
 @pytest.mark.parametrize("state", ["under", "giving_up"])
-def test_a_bound_that_is_kept_or_soon_is_needs_nobody(
-    state: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bound_that_is_kept_or_soon_is_needs_nobody(state: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert _first_line({**_WELL, "storage_bound": _bound(state)}, [], capsys) == "all well"
 
 
