@@ -352,7 +352,7 @@ class DocumentState:
 
 
 class LargeDocument(Exception):  # a state, which the reader ends
-    """So much is asked for that it is read only while nothing else so large is."""
+    """A reading of a document so large that it waits until no other such one is read."""
 
 
 class StaleDocument(PlanMustWrite):

@@ -14,7 +14,7 @@ from node.membership.members import Members, find_user
 from node.runtime.errors import ServiceError
 from protocol.formats.body import Remove
 from protocol.formats.text import id_text
-from protocol.ids import AnyId, CommitId, RepoId, UserId
+from protocol.ids import AnyId, BlockId, CommitId, RepoId, UserId
 from storage.repos.repos import Repo
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, members_of, open_nodes, share, together, until_equal
@@ -115,7 +115,7 @@ def test_who_is_called_by_a_part_of_the_name_is_named() -> None:
     with pytest.raises(ServiceError, match=r"no member is called 'ben'; did you mean 'Ben Müller'\?"):
         find_user("ben", replica, repo)
     refused = refuse(
-        people, RepoId(bytes(32)), UserId(bytes(32)), Rejected(CommitId(bytes(32)), "not_permitted", "M2: no")
+        people, RepoId(bytes(32)), UserId(bytes(32)), Rejected(CommitId(BlockId(bytes(32))), "not_permitted", "M2: no")
     )
     assert "ravel member grant REPO 'Ben Müller' PERMISSION" in refused.advice
 
