@@ -1,19 +1,54 @@
-"""Computes which members are shown as one person, from the device statements that count.
+"""Devices of one person: who may give rights to one (M17), and which members are shown as one person.
 
-Nothing rests on it: no right, no verdict, no order. A statement shows two members as one person while it counts, both are
-members, and neither has taken it back; by both signatures, so nobody is claimed who never agreed. Chains show nothing:
-a device of one person has no devices of its own, and who agreed to be a device of two is one of neither.
+A device is a member, by a device grant of its person. No right, no verdict and no order rests on who is shown as one
+person. A statement shows two members so while it counts, both are members, and neither has taken it back; by both
+signatures, so nobody is claimed who never agreed. Chains show nothing: a device of one person has no devices of its own,
+and who agreed to be a device of two is one of neither.
 """
 
 from collections.abc import Sequence
 
-from protocol.crypto.signing import BadSignature, verify_signature
+from protocol.crypto.signing import BadSignature, verify_public_key, verify_signature
+from protocol.formats.body import DeviceGrant, Grant
 from protocol.formats.devices import Device, DeviceEnd, DevicesRepo, HandOn
 from protocol.formats.proofs import device_digest, verify_device, verify_device_end
 from protocol.ids import RepoId, UserId
-from protocol.limits.formats import DEVICE_COUNT_MAX
-from verifier.operations import Operation
+from protocol.limits.formats import DEVICE_COUNT_MAX, DEVICE_GRANT_COUNT_MAX
+from verifier.operations import Operation, Operations
+from verifier.refusal import CommitRefused
 from verifier.resolution import Resolution
+
+
+def check_granted(body: Grant | DeviceGrant, before: Resolution) -> None:
+    """Raise CommitRefused unless a grant is to a user's key, and adds to what that user holds (M6, M17)."""
+    try:
+        verify_public_key(body.user)
+    except BadSignature as error:
+        raise CommitRefused("bad_user", f"M6: {error}") from None
+    if (before.permission(body.user) or 0) >= body.permission:
+        raise CommitRefused("already_holds", "M6: the user holds that permission")
+
+
+def check_device_grant(operations: Operations, author: UserId, body: DeviceGrant, before: Resolution) -> None:
+    """Raise CommitRefused unless a user may give a permission to a device of its own after `before` (M17).
+
+    Costs O(what the user granted, invited and removed), and the rights of DEVICE_GRANT_COUNT_MAX devices.
+    """
+    rights = before.rights_held(author, body.permission)
+    if all(isinstance(operations[right.credential].body, DeviceGrant) for right in rights):
+        raise CommitRefused(
+            "not_permitted", "M17: a device gets what its person holds other than by a device grant"
+        )
+    check_granted(body, before)
+    made = {
+        one.commit_id: one.body.user
+        for one in operations.deciding_by(author)
+        if isinstance(one.body, DeviceGrant) and before.is_within(one)
+    }
+    others = set(made.values()) - {body.user}
+    holding = [user for user in others if any(right.credential in made for right in before.rights_held(user))]
+    if len(made) >= DEVICE_GRANT_COUNT_MAX or len(holding) >= DEVICE_COUNT_MAX - 1:
+        raise CommitRefused("too_many_devices", "M17: too many devices, or device grants, of its author")
 
 
 def is_signed(repo_id: RepoId, operation: Operation) -> bool:

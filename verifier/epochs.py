@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final, NamedTuple
 
-from protocol.formats.body import Grant, Invite, Join, Permission, Remove, RepoInit, Revoke
+from protocol.formats.body import DeviceGrant, Grant, Invite, Join, Permission, Remove, RepoInit, Revoke
 from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, HandedBox, Prekey
 from protocol.ids import CommitId, EpochId, UserId
 from protocol.limits.formats import EPOCH_BOX_COUNT_MAX
@@ -137,7 +137,7 @@ class Epochs:
         body, bits = operation.body, self._operations.numbers.bits
         self._possible.add(num, author)
         self._sure.write(num, author, by_writer=operation.by_writer)
-        if isinstance(body, Grant):
+        if isinstance(body, Grant | DeviceGrant):
             self._possible.add(num, bits([body.user]))
         elif isinstance(body, Join) and self._invites_to_write(operation):
             self._possible.add_writers(num, author)
@@ -460,7 +460,7 @@ class Epochs:
             for one in self._operations.published_in(epoch.started_epoch):
                 if before.is_within(one):
                     found.add(one.author)
-                    if isinstance(one.body, Grant):
+                    if isinstance(one.body, Grant | DeviceGrant):
                         found.add(one.body.user)
             found.update(item.user for item in self._handed(epoch, before))
         return found

@@ -1,4 +1,4 @@
-"""Permission rules (M1 to M16): who may make a commit, judged by the commit's own past.
+"""Permission rules (M1 to M17): who may make a commit, judged by the commit's own past.
 
 A root branch commit is judged by its own past, once and for good; what counts of what was judged so is `resolution`'s to
 say, for any set of commits. Rules (docs/specification/membership-rules.md has them in words, and why):
@@ -14,7 +14,7 @@ say, for any set of commits. Rules (docs/specification/membership-rules.md has t
   M5  Everything else needs the permission to write, held in the commit's own past.
   M6  Granting needs the permission of an admin and the one granted, and adds to what the user holds.
   M7  A removal takes something away. By its own past, the rights that hold it are senior to all that it is to take, and
-      its author may write (`removal_check`). Anyone may remove oneself.
+      its author may write (`removal_check`). Anyone may remove oneself, and take back what one's device grants give.
   M8  Revoking an invitation, and adopting void commits, need the permission of an admin.
   M9  Starting an epoch needs the permission of an admin, or that to write if the init's own past demands a new epoch (E8).
       The init is as E2 demands (`epoch_commits.check_init`).
@@ -30,6 +30,8 @@ say, for any set of commits. Rules (docs/specification/membership-rules.md has t
   M14 Proposing needs the permission to write. Approving needs the permission to read, a proposal in the commit's own
       past, and that a quorum in force there names the author, or the author signs for the council (Q4).
   M16 Stating a prekey needs the permission to read. It is of no small order, and few of the author's are unused.
+  M17 A device grant needs the permission that it gives, by a right that is not itself by a device grant, and adds to what
+      the device holds. Few devices of its author hold by device grants, and few were made (`removal_check`).
 
 This module judges; it does not look at signatures (see `verify`), nor does it keep anything beyond memory.
 """
@@ -52,6 +54,7 @@ from protocol.formats.body import (
     BranchEdit,
     BranchLink,
     CouncilInit,
+    DeviceGrant,
     ErasedBody,
     Grant,
     Hide,
@@ -78,7 +81,7 @@ from protocol.formats.lobbies import Lobby, LobbyAdd, LobbyAnswer, LobbyBody, re
 from protocol.formats.profiles import Profile
 from protocol.formats.proofs import verify_certificate, verify_invitation_proof
 from protocol.ids import BranchId, CommitId, Digest, EpochId, RepoId, UserId, branch_begun_by, root_branch
-from verifier.devices import is_signed
+from verifier.devices import check_device_grant, check_granted, is_signed
 from verifier.epoch_commits import check_hand, check_init, check_open, check_prekey, check_statement
 from verifier.epochs import Epochs
 from verifier.lobbies import LobbyStatements
@@ -98,6 +101,7 @@ _LOOKED_AT: Final = (
     Invite,
     Join,
     Grant,
+    DeviceGrant,
     Remove,
     Revoke,
     Adopt,
@@ -326,12 +330,12 @@ class Membership:
             case Grant():
                 needs = max(Permission.ADMIN, body.permission)
                 require_permission(held, needs, f"M6: granting {_name(body.permission)} needs {_name(needs)}")
-                _check_user(body.user)
-                if (before.permission(body.user) or 0) >= body.permission:
-                    raise CommitRefused("already_holds", "M6: the user holds that permission")
+                check_granted(body, before)
+            case DeviceGrant():
+                needs = body.permission
+                check_device_grant(self.operations, author, body, before)
             case Remove():
-                needs = None if body.user == author else Permission.ADMIN
-                demands, acts = authorise_removal(self.operations, author, body, before)
+                needs, demands, acts = authorise_removal(self.operations, author, body, before)
             case BranchLink():
                 require_permission(
                     held, Permission.WRITE, "M2: linking a branch needs the permission to write"
@@ -574,20 +578,13 @@ def without_text(body: Offer) -> Offer:
     return Offer(body.branch, body.pulls, "", b"")
 
 
-def _check_user(user: UserId) -> None:
-    try:
-        verify_public_key(user)
-    except BadSignature as error:
-        raise CommitRefused("bad_user", f"M6: {error}") from None
-
-
 def _find_touched(operation: Operation) -> Collection[UserId]:
     """Return the users whose permissions an operation may change by itself."""
     body = operation.body
     match body:
         case RepoInit():
             return body.owners
-        case Grant() | Remove():
+        case Grant() | DeviceGrant() | Remove():
             return (body.user,)
         case Join():
             return (operation.author,)

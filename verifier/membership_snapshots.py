@@ -22,7 +22,7 @@ from verifier.membership import Added, Membership, without_text
 from verifier.operations import NO_RIGHTS, Demands, EpochStart, Name, Operation, Operations, Right, UserSet
 from verifier.resolution import Settled
 
-SNAPSHOT_VERSION: Final = 5
+SNAPSHOT_VERSION: Final = 6
 """To be raised whenever a rule, or a type below, says something else of the same commits: older parts are made anew."""
 PART_COUNT_MAX: Final = 256
 """Operations in a part: some 40 KB."""

@@ -19,6 +19,7 @@ from protocol.formats.body import (
     BranchAdd,
     BranchEdit,
     BranchLink,
+    DeviceGrant,
     ErasedBody,
     Grant,
     Invite,
@@ -190,6 +191,11 @@ class Operation(Value, frozen=True):
         return isinstance(self.body, Remove | Revoke) and not self.is_leave
 
     @property
+    def is_device_removal(self) -> bool:
+        """Return True if it takes what its author's device grants give, and nothing else (M7)."""
+        return isinstance(self.body, Remove) and self.needs == Permission.READ
+
+    @property
     def started_epoch(self) -> EpochId:
         """Return the id of the epoch that this starts, if it is the init of one: the commit's own."""
         return EpochId(self.commit_id)
@@ -266,7 +272,7 @@ class Operations:
         self._published_in.setdefault(made.epoch, []).append(made)
         if made.is_contestable:
             self.contestable.append(made)
-        if made.is_contestable or isinstance(made.body, Grant | Invite | Quorum | Approve):
+        if made.is_contestable or isinstance(made.body, Grant | DeviceGrant | Invite | Quorum | Approve):
             self._deciding.setdefault(made.author, []).append(made)
         demands = [demand for one in made.demands for demand in one.of_each]
         for named in {named for demand in demands for named in (demand.quorum, *demand.approvals)}:
@@ -278,7 +284,7 @@ class Operations:
                 for owner in made.body.owners:
                     self._grants.setdefault(owner, []).append(made)
                     self._admins[owner] = None
-            case Grant():
+            case Grant() | DeviceGrant():
                 self.numbers.add((made.body.user,))
                 self._grants.setdefault(made.body.user, []).append(made)
                 if made.body.permission >= Permission.ADMIN:
@@ -500,7 +506,7 @@ class Operations:
         match operation.body:
             case RepoInit():
                 return Permission.OWNER
-            case Grant():
+            case Grant() | DeviceGrant():
                 return operation.body.permission
             case Join():
                 invitation = self[operation.body.invitation].body

@@ -9,6 +9,7 @@ from verifier.operations import NO_RIGHTS, Demands, Operations, Right
 from verifier.quorums import find_council, find_council_right, find_covering, find_removal_demands
 from verifier.refusal import CommitRefused, Seniors, require_permission
 from verifier.resolution import Resolution
+from verifier.rights import is_device_grant
 
 _ADMINS_LOOKED_AT: Final = 64
 """Members looked at, of those who ever were admins, to name who may: a refused commit costs its author nothing."""
@@ -17,7 +18,7 @@ _SENIORS_NAMED: Final = 8
 
 def authorise_removal(
     operations: Operations, author: UserId, body: Remove, before: Resolution
-) -> tuple[tuple[Demands, ...], frozenset[Right]]:
+) -> tuple[Permission | None, tuple[Demands, ...], frozenset[Right]]:
     """Judge a removal by its own past (M7, M13, Q4).
 
     Args:
@@ -27,8 +28,9 @@ def authorise_removal(
         before: What counts in the removal's past.
 
     Returns:
-        The rights by which the removal is held, and what quorums demand of it for each. Both are empty for a leave. The
-        right of the council stands alone.
+        What its author must hold, what quorums demand for each right by which the removal is held, and these rights. A
+        leave needs nothing, and no right holds it. The right of the council stands alone. What a member's own device grants
+        give, it takes back without the permission of an admin and without a quorum.
 
     Raises:
         CommitRefused: It takes nothing away, its author may not write, a right that it would take is not junior to a
@@ -40,19 +42,33 @@ def authorise_removal(
     if len({end.branch for end in body.feeds}) < len(body.feeds):
         raise CommitRefused("bad_feed_ends", "M7: a branch is named twice")
     if body.user == author:
-        return (), NO_RIGHTS
-    require_permission(
-        before.permission(author), Permission.WRITE, "M7: removing another needs the permission to write"
-    )
+        return None, (), NO_RIGHTS
+    taken = before.find_taken(body.user, body.keeps)
     council = find_council_right(operations, body, before)
+    is_of_device = council is None and all(
+        is_device_grant(operations[right.credential], author) for right in taken
+    )
+    require_permission(
+        before.permission(author),
+        Permission.READ if is_of_device else Permission.WRITE,
+        "M7: removing another needs the permission to write",
+    )
     if council is not None:
-        return (), frozenset((council,))
+        return Permission.ADMIN, (), frozenset((council,))
+    if is_of_device:
+        own = frozenset(before.rights_held(author))
+        if not before.are_junior(taken, own):
+            raise CommitRefused(
+                "not_permitted",
+                "M7: its author holds less than it gave to the device",
+                Seniors(body.user, find_seniors(operations, before, body.user, taken)),
+            )
+        return Permission.READ, (), own
     covering = find_covering(operations, before)
     acts = {
         *before.rights_held(author, Permission.ADMIN),
         *(Right(one.commit_id, Permission.OWNER) for one in covering),
     }
-    taken = before.find_taken(body.user, body.keeps)
     if not before.are_junior(taken, acts):
         seniors = find_seniors(operations, before, body.user, taken)
         if not seniors and find_council(operations) is not None:
@@ -63,7 +79,7 @@ def authorise_removal(
             Seniors(body.user, seniors),
         )
     if not covering:
-        return (), frozenset(acts)
+        return Permission.ADMIN, (), frozenset(acts)
     demands = [
         Demands(right, found)
         for right in sorted(acts)
@@ -71,7 +87,7 @@ def authorise_removal(
     ]
     if not before.are_junior(taken, [one.right for one in demands]):
         raise CommitRefused("needs_quorum", "M13: too few signers approved of this removal")
-    return tuple(demands), frozenset(one.right for one in demands)
+    return Permission.ADMIN, tuple(demands), frozenset(one.right for one in demands)
 
 
 def find_seniors(

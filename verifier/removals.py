@@ -16,7 +16,7 @@ import heapq
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from protocol.formats.body import Approve, Grant, Invite, Join, Quorum, Remove, Revoke
+from protocol.formats.body import Approve, DeviceGrant, Grant, Invite, Join, Quorum, Remove, Revoke
 from protocol.ids import CommitId, UserId
 from verifier.operations import NO_RIGHTS, Operation, Operations, Right
 from verifier.resolution import Settled
@@ -72,7 +72,7 @@ def find_resting(operations: Operations, removals: Iterable[Operation]) -> Resti
     while ahead:
         one = ahead.pop()
         match one.body:
-            case Grant():
+            case Grant() | DeviceGrant():
                 add_resting_on(one, one.body.user)
             case Join():
                 add_resting_on(one, one.author)

@@ -15,7 +15,7 @@ from a credential to credentials in its past, without recursion of Python: a cha
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from protocol.formats.body import Join, Permission, Quorum, Remove
+from protocol.formats.body import DeviceGrant, Join, Permission, Quorum, Remove
 from protocol.ids import CommitId, UserId
 from verifier.operations import COUNCIL, Demand, Demands, Operation, Operations, Right
 
@@ -40,6 +40,11 @@ def place_of(operations: Operations, right: Right) -> tuple[int, int]:
     """Return a place in an order in which senior rights stand first. Equal places mean nothing."""
     rank, _ = operations.place(operations[right.credential])
     return -right.permission, rank
+
+
+def is_device_grant(credential: Operation, author: UserId) -> bool:
+    """Return True if a credential is a device grant by this author."""
+    return isinstance(credential.body, DeviceGrant) and credential.author == author
 
 
 def rights_for(operations: Operations, operation: Operation) -> Iterator[Right]:
@@ -251,19 +256,23 @@ class Rights:
 
         A removal takes rights above the permission that it leaves, if they are junior to a right that holds the
         removal. It takes nothing from a credential that has it in its past, nor from a deed that it has in its own past
-        or names. A leave takes rights from what follows it.
+        or names. A leave takes rights from what follows it. A device removal takes those alone that its author's device
+        grants give.
         """
         operations = self._operations
         if left_by(removal) >= right.permission:
             return False
+        credential = operations[right.credential]
         if removal.is_leave:
-            return deed.follows(removal) and not operations.precedes(removal, operations[right.credential])
+            return deed.follows(removal) and not operations.precedes(removal, credential)
+        if removal.is_device_removal and not is_device_grant(credential, removal.author):
+            return False
         return (
             any(
                 self._is_asked(acting, below) and is_senior(operations, acting, right)
                 for acting in self._acts(removal)
             )
-            and not operations.precedes(removal, operations[right.credential])
+            and not operations.precedes(removal, credential)
             and not deed.is_known_to(removal)
         )
 

@@ -13,7 +13,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
 
-from protocol.formats.body import Body, Grant, Invite, Join, Remove, RepoInit, Revoke, UnknownBody
+from protocol.formats.body import (
+    Body,
+    DeviceGrant,
+    Grant,
+    Invite,
+    Join,
+    Remove,
+    RepoInit,
+    Revoke,
+    UnknownBody,
+)
 from protocol.formats.commit import Commit
 from protocol.formats.epochs import EpochHand, EpochInit
 from protocol.ids import CommitId
@@ -25,7 +35,7 @@ MEMBERS: Final = "members"
 """Kind of the tangle of who came and went in one epoch."""
 EPOCH: Final = "epoch"
 """Kind of the tangle of what starts epochs."""
-ABOUT_MEMBERS: Final = (Invite, Join, Grant, Remove, Revoke, EpochHand)
+ABOUT_MEMBERS: Final = (Invite, Join, Grant, DeviceGrant, Remove, Revoke, EpochHand)
 """Bodies of the commits of MEMBERS."""
 STARTS_EPOCH: Final = (RepoInit, EpochInit)
 """Bodies of the commits of EPOCH."""

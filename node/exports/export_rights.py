@@ -12,7 +12,7 @@ from sqlalchemy import Connection, select
 from node.ingest.replica import open_membership
 from node.ingest.stored_commits import UNREADABLE
 from node.ingest.tables import Tables, load_tables
-from protocol.formats.body import Grant, Invite, Join, Permission, Remove, RepoInit, body_kind
+from protocol.formats.body import DeviceGrant, Grant, Invite, Join, Permission, Remove, RepoInit, body_kind
 from protocol.formats.epochs import EpochHand, EpochInit
 from protocol.ids import CommitId, EpochId, RepoId, UserId
 from storage.commits.damaged import find_damaged_in
@@ -139,7 +139,7 @@ def _effects(operations: Operations, operation: Operation) -> list[_Effect]:
                 _Effect(owner, Permission.OWNER, operation.started_epoch, reason, len(body.owners))
                 for owner in body.owners
             ]
-        case Grant():
+        case Grant() | DeviceGrant():
             return [_Effect(body.user, body.permission)]
         case Join():
             return [_Effect(operation.author, operations.granted(operation))]

@@ -6,7 +6,7 @@ from functools import partial
 
 from node.ingest.replica import Replica
 from node.sync.hub import Hub
-from protocol.formats.body import Grant, Invite, Join, Permission, Remove
+from protocol.formats.body import DeviceGrant, Grant, Invite, Join, Permission, Remove
 from protocol.formats.profiles import Profile
 from protocol.formats.text import id_text
 from protocol.ids import UserId
@@ -44,7 +44,7 @@ def list_changes(replica: Replica, repo: Repo, limit: int, since: int) -> list[M
         membership = replica.membership(repo.repo_id)
         operations = membership.operations.since(0)
         # Of names those alone that are considered: others can be any number.
-        changes = [one for one in operations if isinstance(one.body, Join | Grant | Remove)]
+        changes = [one for one in operations if isinstance(one.body, Join | Grant | DeviceGrant | Remove)]
         changes += membership.profiles.considered()
         # Of equal times the order of arrival stays, in which causes come first.
         changes.sort(key=lambda one: one.timestamp)
@@ -82,7 +82,7 @@ def _views(
                 invitation = operations.find(one.body.invitation)
                 body = None if invitation is None else invitation.body
                 yield view("joined", one, one.author, body.permission if isinstance(body, Invite) else None)
-            case Grant() if now.counts(one):
+            case Grant() | DeviceGrant() if now.counts(one):
                 yield view("granted", one, one.body.user, one.body.permission)
             case Remove() if now.has_effect(one):
                 kind = "left" if one.is_leave else "excluded" if one.body.keeps is None else "lowered"

@@ -102,6 +102,13 @@ class Grant(Wire, frozen=True, tag="grant2"):
     permission: Permission
 
 
+class DeviceGrant(Wire, frozen=True, tag="device-grant1"):
+    """Gives a permission to a device of its author, who holds it."""
+
+    user: UserId
+    permission: Permission
+
+
 class FeedEnd(Wire, frozen=True):
     """The last commit of a member's feed in one branch, as somebody had it."""
 
@@ -282,6 +289,7 @@ Body = (
     | Invite
     | Join
     | Grant
+    | DeviceGrant
     | Remove
     | Revoke
     | Adopt

@@ -82,6 +82,9 @@ QUORUM_SIGNER_COUNT_MAX: Final = 64
 """Signers of a quorum: each removal and each checkpoint is judged by one approval of each."""
 DEVICE_COUNT_MAX: Final = 16
 """Devices that one person has, the first included: more than anybody carries, and what `device add` hands repos to."""
+DEVICE_GRANT_COUNT_MAX: Final = 64
+"""Device grants that one member makes in a repo, ever: six new devices a year for ten years. Each removal of one
+makes an epoch due for all."""
 PROFILE_NAME_LENGTH_MAX: Final = 64
 """Characters of a person's name: at most 256 bytes."""
 PROFILE_COLOR_COUNT: Final = 16
