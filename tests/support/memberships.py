@@ -16,6 +16,7 @@ from protocol.formats.body import (
     Approve,
     Body,
     BranchEdit,
+    DeviceGrant,
     Grant,
     Invite,
     Join,
@@ -69,7 +70,7 @@ class Step:
     """One operation of a history; `acks` are numbers of earlier ones, 0 is the init."""
 
     author: str
-    kind: str  # grant, remove, invite, join, revoke, quorum, propose, approve, act; a post is an act that needs write
+    kind: str  # grant, lend (to a device), remove, invite, join, revoke, quorum, propose, approve, act; a post is an act that needs write
     user: str
     level: int
     acks: tuple[int, ...]
@@ -85,6 +86,8 @@ class Step:
         match self.kind:
             case "grant":
                 return Grant(USERS[self.user], Permission(self.level))
+            case "lend":
+                return DeviceGrant(USERS[self.user], Permission(self.level))
             case "remove":
                 return Remove(USERS[self.user], keeps, ())
             case "invite":
@@ -110,7 +113,7 @@ class Step:
     def op(self, past: frozenset[int]) -> Op:
         """Return the same for the reference."""
         kind, level = (self.kind, self.level) if self.kind != "post" else ("act", WRITE)
-        user = self.user if kind in ("grant", "remove", "propose") else ""
+        user = self.user if kind in ("grant", "lend", "remove", "propose") else ""
         return Op(
             self.author,
             past,
@@ -209,7 +212,7 @@ class Twins:
         assert self.reference.admit(number, op) == (operation is not None), f"{step}: {refusal or 'taken'}"
         if operation is None:
             return False
-        assert (operation.needs or 0) == op.needed
+        assert (operation.needs or 0) == self.reference.ops[number].needed
         self._keep(operation, step.acks)
         self.steps.append(step)
         return True
@@ -305,11 +308,11 @@ def replay(steps: Sequence[Step], refused: Collection[int] = ()) -> Twins:
 
 
 LEVELS: Final = {"read": READ, "write": WRITE, "manage": MANAGE, "admin": ADMIN, "owner": OWNER, "": 0}
-_SIGNS: Final = {"+": "grant", "-": "remove", ".": "act"}
+_SIGNS: Final = {"+": "grant", "*": "lend", "-": "remove", ".": "act"}
 
 
 def parse(description: str) -> list[Step]:
-    """Return steps from lines such as `ann + ben admin < 0`, `ann - ben < 1`, `ann - ben write < 1` and `ann . < 1 2`.
+    """Return steps from lines such as `ann + ben admin < 0`, `ann * tab write < 0` (a device grant), `ann - ben < 1`, `ann - ben write < 1` and `ann . < 1 2`.
 
     Also `i: ann invite write < 0`, `ben join i < i`, `ann revoke i < i`, `q: ann quorum 2 ben cat < 3`, which covers
     removals, `p: ben propose dan < q`, `cat approve p < p`, and `ann act admin < 1`. Lines have the numbers 1, 2, ... or

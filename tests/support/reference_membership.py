@@ -1,4 +1,4 @@
-"""The membership rules M3 to M8, M12 to M14, Q1 to Q3 and R1 to R6 once more, over plain sets, written for clarity alone.
+"""The membership rules M3 to M8, M12 to M14, M17, Q1 to Q3 and R1 to R6 once more, over plain sets, written for clarity alone.
 
 The rules are in docs/specification/membership-rules.md; words and names are those of its definitions. Slow: everything is
 computed from scratch for every set of operations, by the recursion as the rules state it. Members are names, operations
@@ -6,7 +6,7 @@ numbers, causes before effects. Only the choice between proposals looks at their
 """
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 READ, WRITE, MANAGE, ADMIN, OWNER = 1, 2, 3, 4, 5
@@ -16,7 +16,7 @@ READ, WRITE, MANAGE, ADMIN, OWNER = 1, 2, 3, 4, 5
 class Op:
     """One operation; `past` is everything before it, closed.
 
-    found: `names` are the founders            grant, remove: `user` gets, or is left with, `level`
+    found: `names` are the founders            grant, lend, remove: `user` gets, or is left with, `level`
     invite: to `level`, for `uses` users       join, revoke: `target` is the invitation
     quorum: `names` sign, `level` of them      propose: to leave `user` with `level`; approve: `target` is the proposal
     act: anything else, which needs `level`    withdraw: `target` is an act of its author's
@@ -34,6 +34,8 @@ class Op:
     """An invitation has this if its date of expiry is over for every join."""
     covers: bool = True
     """A quorum has this if it covers removals."""
+    is_of_device: bool = False
+    """A removal has this if all that it is to take is by device grants (`lend`) of its author's."""
 
     @property
     def is_leave(self) -> bool:
@@ -45,8 +47,12 @@ class Op:
         """Return the permission that it needs, or 0."""
         if self.is_leave:
             return 0
+        if self.is_of_device:
+            return READ
         needs = {"found": 0, "join": 0, "withdraw": 0, "quorum": OWNER, "approve": READ, "propose": WRITE}
-        return {**needs, "grant": max(ADMIN, self.level), "act": self.level}.get(self.kind, ADMIN)
+        return {**needs, "grant": max(ADMIN, self.level), "act": self.level, "lend": self.level}.get(
+            self.kind, ADMIN
+        )
 
 
 class Right(NamedTuple):
@@ -77,6 +83,9 @@ class Reference:
 
     def admit(self, number: int, op: Op) -> bool:
         """Judge an operation by its past, and keep it if it may be."""
+        if op.kind == "remove" and not op.is_leave:
+            taken = [right for right in self.world(op.past).held(op.user) if right.level > op.level]
+            op = replace(op, is_of_device=all(self.is_lent(right, op.author) for right in taken))
         self.ops[number] = op
         if not self._may_be(number, op):
             del self.ops[number]
@@ -119,6 +128,7 @@ class Reference:
             return op.target in op.past and self.ops[op.target].author == op.author
         return mine >= op.needed and {
             "grant": theirs < op.level,
+            "lend": theirs < op.level and self._may_lend(op, before),
             "invite": op.level <= WRITE,
             "revoke": self._is(op.target, "invite", op.past),
             "quorum": 0 < op.level <= len(op.names) and all(before.level(name) for name in op.names),
@@ -134,7 +144,21 @@ class Reference:
         here = World(self, op.past | {number})  # not remembered: nobody has accepted it yet
         acting = [right for right in here.rights(number) if here.holds(here.deed(number), right)]
         taken = [right for right in before.held(op.user) if right.level > op.level]
-        return mine >= WRITE and all(any(self.is_senior(one, right) for one in acting) for right in taken)
+        lowest = READ if op.is_of_device else WRITE
+        return mine >= lowest and all(any(self.is_senior(one, right) for one in acting) for right in taken)
+
+    def _may_lend(self, op: Op, before: "World") -> bool:
+        """Return True if a right that is not lent has the permission, and few were lent before (M17)."""
+        lent = {one for one in op.past if self.ops[one].kind == "lend" and self.ops[one].author == op.author}
+        held = {self.ops[one].user for one in lent} - {op.user}
+        others = {user for user in held if any(right.credential in lent for right in before.held(user))}
+        own = [right for right in before.held(op.author) if self.ops[right.credential].kind != "lend"]
+        return any(right.level >= op.level for right in own) and len(lent) <= 63 and len(others) <= 14
+
+    def is_lent(self, right: Right, author: str) -> bool:
+        """Return True if a device grant of this author's gives a right."""
+        credential = self.ops[right.credential]
+        return credential.kind == "lend" and credential.author == author
 
     def _may_join(self, op: Op, before: "World") -> bool:
         """Return True if an invitation admits the author (M4)."""
@@ -164,7 +188,7 @@ class Reference:
         op = self.ops[number]
         if op.kind == "found":
             return OWNER * (user in op.names)
-        if op.kind == "grant":
+        if op.kind in ("grant", "lend"):
             return op.level * (op.user == user)
         return self.ops[op.target].level * (op.author == user) if op.kind == "join" else 0
 
@@ -238,7 +262,7 @@ class World:
         """Return the rights that suffice for an operation: its author's, and those of quorums for a removal."""
         op = self._ops[number]
         found = list(self.rights_of(self.deed(number), op.needed))
-        if op.kind == "remove":
+        if op.kind == "remove" and not op.is_of_device:
             found += [Right(one, OWNER) for one in self._reference.world(op.past).covering()]
         return found
 
@@ -273,6 +297,8 @@ class World:
             return False
         if number in self._ops[right.credential].past or number in deed.known_to:
             return False
+        if removal.is_of_device and not self._reference.is_lent(right, removal.author):
+            return False
         return number in deed.past if removal.is_leave else self._acts(number, below, on=right)
 
     # --- R6, Q ---
@@ -295,7 +321,7 @@ class World:
     def _demands(self, removal: int) -> list[tuple[int, list[int]]]:
         """Return threshold and approvals of each quorum in force before a removal that covers removals (Q2, Q3)."""
         op, before = self._ops[removal], self._reference.world(self._ops[removal].past)
-        quorums = [] if op.is_leave else before.covering()
+        quorums = [] if op.is_leave or op.is_of_device else before.covering()
         spent = [one for one in op.past if self._is_removal_by_another(one, op.user)]
         proposals = [
             one

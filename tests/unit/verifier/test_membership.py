@@ -66,6 +66,21 @@ REFUSED = {
     "an_admin_invites_to_manage": ("ann + ben admin < 0", "ben invite manage < 1"),
     "a_stranger_is_removed": ("ann . < 0", "ann - ben < 1"),
     "the_removed_goes_on": ("ann + ben admin < 0\nann - ben < 1", "ben . < 2"),
+    "a_reader_gives_a_device_more": ("ann + ben read < 0", "ben * cat write < 1"),
+    "a_device_has_a_device": ("ann + ben write < 0\nben * cat write < 1", "cat * dan read < 2"),
+    "a_device_removes_its_person": ("ann + ben admin < 0\nben * cat admin < 1", "cat - ben < 2"),
+    "a_device_removes_another": (
+        "ann + ben write < 0\nben * cat write < 1\nben * dan write < 2",
+        "cat - dan < 3",
+    ),
+    "a_writer_removes_what_an_admin_gave": (
+        "ann + ben write < 0\nann + cat read < 1\nben * cat write < 2",
+        "ben - cat < 3",
+    ),
+    "somebody_else_removes_a_device": (
+        "ann + ben write < 0\nann + dan write < 1\nben * cat write < 2",
+        "dan - cat < 3",
+    ),
     "a_reader_writes": ("ann + ben read < 0", "ben . < 1"),
 }
 OPERATIONS = int(os.environ.get("RAVEL_OPERATIONS", "4"))
@@ -185,6 +200,8 @@ def _check_strong_removal(twins: Twins) -> None:
         rights = [Right(one, level) for one in whole if (level := reference.carried(one, step.user))]
         after = {right.credential for right in rights if number in twins.pasts[right.credential]}
         own = [right for right in rights if right.credential not in after]
+        if reference.ops[number].is_of_device and not all(reference.is_lent(one, step.author) for one in own):
+            continue
         if not acting or not all(any(reference.is_senior(one, right) for one in acting) for right in own):
             continue
         assert step.user not in world.members() or after
@@ -262,7 +279,7 @@ def _idea(rng: Random, twins: Twins, names: tuple[str, ...], acks: tuple[int, ..
         return rng.choice([one for one in sorted(past) if twins.steps[one].kind == kind] or [0])
 
     keeps = rng.choice((0, 0, 0, READ, WRITE, ADMIN))
-    kinds = ["remove"] * 8 + ["grant"] * 6 + ["invite", "join", "join", "revoke", "act"]
+    kinds = ["remove"] * 8 + ["grant"] * 6 + ["lend"] * 4 + ["invite", "join", "join", "revoke", "act"]
     if any(twins.steps[one].kind == "quorum" for one in past):
         kinds += ["propose"] * 4 + ["approve"] * 8 + ["quorum"]
     match rng.choice(kinds):
@@ -271,8 +288,8 @@ def _idea(rng: Random, twins: Twins, names: tuple[str, ...], acks: tuple[int, ..
             return Step(author, "remove", proposed.user, proposed.level, acks)
         case "remove":
             return Step(author, "remove", user, keeps, acks)
-        case "grant":
-            return Step(author, "grant", user, rng.choice(LEVELS), acks)
+        case "grant" | "lend" as kind:
+            return Step(author, kind, user, rng.choice(LEVELS), acks)
         case "invite":
             level, uses = rng.choice((READ, WRITE, WRITE, MANAGE)), rng.randint(1, 2)
             return Step(author, "invite", user, level, acks, uses=uses, is_late=rng.random() < 0.1)
