@@ -11,6 +11,7 @@ from protocol.crypto.sealed_keys import SEALED_KEY_SIZE
 from protocol.crypto.signing import key_pair, sign
 from protocol.formats.body import (
     Body,
+    DeviceGrant,
     Grant,
     Permission,
     Remove,
@@ -22,7 +23,7 @@ from protocol.formats.body import (
 from protocol.formats.devices import Device, DeviceBody, DeviceEnd, DevicesRepo, HandOn
 from protocol.formats.proofs import device_digest, device_end_digest
 from protocol.ids import RepoId, Signature
-from protocol.limits.formats import DEVICE_COUNT_MAX
+from protocol.limits.formats import DEVICE_COUNT_MAX, DEVICE_GRANT_COUNT_MAX
 from tests.support.ids import as_epoch_id
 from tests.support.memberships import REPO, USERS, commit_id, make_commit, replay
 from tests.support.memberships import parse as steps_of
@@ -245,3 +246,28 @@ def test_what_does_not_decode_is_carried_as_where_the_kind_is_unknown(body: Devi
     fields = [getattr(body, name) for name in body.__struct_fields__]
     for said in ([tag], [tag, *fields[:-1]], [tag, *fields, 0], [tag, *fields[:-1], "text"]):
         assert decode_body(encode(said)) == UnknownBody(tag)
+
+
+def test_one_member_gives_to_so_many_devices() -> None:
+    repo = Repo()
+    others = [key_pair(UserSeed(f"tablet {number}".encode().ljust(32)))[0] for number in range(64)]
+    for user in others[: DEVICE_COUNT_MAX - 1]:
+        repo.say("dan", DeviceGrant(user, Permission.READ))
+    with pytest.raises(CommitRefused, match="too_many_devices"):
+        repo.say("dan", DeviceGrant(others[15], Permission.READ))
+    for number in range(DEVICE_COUNT_MAX - 1, DEVICE_GRANT_COUNT_MAX):
+        repo.say("dan", Remove(others[number - DEVICE_COUNT_MAX + 1], None, ()))
+        repo.say("dan", DeviceGrant(others[number], Permission.READ))
+    repo.say("dan", Remove(others[-1], None, ()))
+    with pytest.raises(CommitRefused, match="too_many_devices"):
+        repo.say("dan", DeviceGrant(others[0], Permission.READ))
+    repo.say("ben", DeviceGrant(others[0], Permission.WRITE))
+
+
+def test_what_an_epoch_s_device_may_hold_makes_one_due_once_it_is_removed() -> None:
+    repo = Repo()
+    tablet = key_pair(UserSeed(b"tablet".ljust(32)))[0]
+    repo.say("dan", DeviceGrant(tablet, Permission.READ))
+    assert not repo.membership.epochs.is_due(repo.membership.now())
+    repo.say("dan", Remove(tablet, None, ()))
+    assert repo.membership.epochs.is_due(repo.membership.now())
