@@ -31,7 +31,7 @@ say, for any set of commits. Rules (docs/specification/membership-rules.md has t
       past, and that a quorum in force there names the author, or the author signs for the council (Q4).
   M16 Stating a prekey needs the permission to read. It is of no small order, and few of the author's are unused.
   M17 A device grant needs the permission that it gives, by a right that is not itself by a device grant, and adds to what
-      the device holds. Few devices of its author hold by device grants, and few were made (`removal_check`).
+      the device holds. Few devices of its author hold by device grants, and few were made (`devices`).
 
 This module judges; it does not look at signatures (see `verify`), nor does it keep anything beyond memory.
 """

@@ -8,7 +8,7 @@ Rules (docs/specification/membership-rules.md):
       checkpoint they count like anything that their authors did; of a removal as R6 says. The proposal itself need not
       count.
   Q3  A proposal to remove somebody is used up by another's removal of that member that has it in its past, whether that
-      counts or not.
+      counts or not. A device removal uses up none.
   Q4  Founders who hold owner by an init that states a council sign for it. Enough of them together remove anybody, founders
       too. By its own past a removal is the council's or is not; nothing is above it, so that it counts for good.
 
@@ -158,7 +158,9 @@ def _proposals_of(operations: Operations, body: Remove, before: Resolution) -> I
     earlier = [
         one
         for one in operations.removals_of(body.user)
-        if one.author != body.user and before.is_within(one)  # else it could use them up itself
+        if one.author != body.user  # else it could use them up itself
+        and not one.is_device_removal
+        and before.is_within(one)
     ]
     approved = [
         proposal

@@ -195,7 +195,7 @@ def judge(
     lookup: CommitLookup,
     membership: Membership,
 ) -> Verdict:
-    """Judge a signed commit by the rules V1 to V12 and M1 to M16 (docs/specification/protocol.md, section 6).
+    """Judge a signed commit by the rules V1 to V12 and M1 to M17 (docs/specification/protocol.md, section 6).
 
     Costs O(acks), what its rights and its epoch ask of the membership, and for an init or a hand-over O(boxes).
 

@@ -1,4 +1,4 @@
-"""The membership rules M3 to M8, M12 to M14, M17, Q1 to Q3 and R1 to R6 once more, over plain sets, written for clarity alone.
+"""The membership rules M3 to M8, M12 to M14, M17, Q1 to Q3 and R1 to R6 over plain sets, written for clarity alone.
 
 The rules are in docs/specification/membership-rules.md; words and names are those of its definitions. Slow: everything is
 computed from scratch for every set of operations, by the recursion as the rules state it. Members are names, operations
@@ -45,10 +45,8 @@ class Op:
     @property
     def needed(self) -> int:
         """Return the permission that it needs, or 0."""
-        if self.is_leave:
+        if self.is_leave or self.is_of_device:
             return 0
-        if self.is_of_device:
-            return READ
         needs = {"found": 0, "join": 0, "withdraw": 0, "quorum": OWNER, "approve": READ, "propose": WRITE}
         return {**needs, "grant": max(ADMIN, self.level), "act": self.level, "lend": self.level}.get(
             self.kind, ADMIN
@@ -140,12 +138,16 @@ class Reference:
         return number in past and self.ops[number].kind == kind
 
     def _may_remove(self, number: int, op: Op, before: "World", mine: int) -> bool:
-        """Return True if all that it is to take is junior to a right by which it is held, and its author may write (M7)."""
+        """Return True if all that it is to take is junior to a right by which it is held, and its author may write (M7).
+
+        A device removal needs a member.
+        """
+        if op.is_of_device:
+            return mine >= READ
         here = World(self, op.past | {number})  # not remembered: nobody has accepted it yet
         acting = [right for right in here.rights(number) if here.holds(here.deed(number), right)]
         taken = [right for right in before.held(op.user) if right.level > op.level]
-        lowest = READ if op.is_of_device else WRITE
-        return mine >= lowest and all(any(self.is_senior(one, right) for one in acting) for right in taken)
+        return mine >= WRITE and all(any(self.is_senior(one, right) for one in acting) for right in taken)
 
     def _may_lend(self, op: Op, before: "World") -> bool:
         """Return True if a right that is not lent has the permission, and few were lent before (M17)."""
@@ -297,8 +299,8 @@ class World:
             return False
         if number in self._ops[right.credential].past or number in deed.known_to:
             return False
-        if removal.is_of_device and not self._reference.is_lent(right, removal.author):
-            return False
+        if removal.is_of_device:
+            return self._reference.is_lent(right, removal.author)
         return number in deed.past if removal.is_leave else self._acts(number, below, on=right)
 
     # --- R6, Q ---
@@ -342,7 +344,7 @@ class World:
 
     def _is_removal_by_another(self, number: int, user: str) -> bool:
         op = self._ops[number]
-        return op.kind == "remove" and op.user == user and not op.is_leave
+        return op.kind == "remove" and op.user == user and not op.is_leave and not op.is_of_device
 
     def _first_approvals(self, proposal: int, past: frozenset[int]) -> dict[str, int]:
         """Return by signer the first approval in canonical order that counts in a removal's past."""
