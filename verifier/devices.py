@@ -15,7 +15,7 @@ from protocol.formats.proofs import device_digest, verify_device, verify_device_
 from protocol.ids import RepoId, UserId
 from protocol.limits.formats import DEVICE_COUNT_MAX, DEVICE_GRANT_COUNT_MAX
 from verifier.operations import Operation, Operations
-from verifier.refusal import CommitRefused
+from verifier.refusal import CommitRefused, require_permission
 from verifier.resolution import Resolution
 
 
@@ -34,6 +34,9 @@ def check_device_grant(operations: Operations, author: UserId, body: DeviceGrant
 
     Costs O(what the user granted, invited and removed), and the rights of DEVICE_GRANT_COUNT_MAX devices.
     """
+    require_permission(
+        before.permission(author), body.permission, "M17: a device gets no more than its person holds"
+    )
     rights = before.rights_held(author, body.permission)
     if all(isinstance(operations[right.credential].body, DeviceGrant) for right in rights):
         raise CommitRefused(

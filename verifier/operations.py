@@ -49,8 +49,7 @@ _PREKEYS_BESIDE_MAX: Final = 8
 
 
 COUNCIL: Final = Permission.OWNER + 1
-"""The right of the founders who sign together (Q4). It is above owner, and no member's permission. A device removal acts by
-one too: it takes only what its author gave, and always counts."""
+"""The right of the founders who sign together (Q4). It is above owner, and no member's permission."""
 
 
 class Right(NamedTuple):
@@ -194,7 +193,7 @@ class Operation(Value, frozen=True):
     @property
     def is_device_removal(self) -> bool:
         """Return True if it takes what its author's device grants give, and nothing else (M7)."""
-        return isinstance(self.body, Remove) and not self.is_leave and self.needs is None
+        return isinstance(self.body, Remove) and self.needs == Permission.READ
 
     @property
     def started_epoch(self) -> EpochId:

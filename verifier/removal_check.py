@@ -5,7 +5,7 @@ from typing import Final
 
 from protocol.formats.body import Permission, Remove
 from protocol.ids import UserId
-from verifier.operations import COUNCIL, NO_RIGHTS, Demands, Operations, Right
+from verifier.operations import NO_RIGHTS, Demands, Operations, Right
 from verifier.quorums import find_council, find_council_right, find_covering, find_removal_demands
 from verifier.refusal import CommitRefused, Seniors, require_permission
 from verifier.resolution import Resolution
@@ -29,8 +29,8 @@ def authorise_removal(
 
     Returns:
         What its author must hold, what quorums demand for each right by which the removal is held, and these rights. A
-        leave needs nothing, and no right holds it. The right of the council stands alone; a device removal counts as if by
-        such a right.
+        leave needs nothing, and no right holds it. The right of the council stands alone. A device removal needs neither
+        an admin nor a quorum.
 
     Raises:
         CommitRefused: It takes nothing away, its author may not write, a right that it would take is not junior to a
@@ -56,7 +56,13 @@ def authorise_removal(
     if council is not None:
         return Permission.ADMIN, (), frozenset((council,))
     if is_of_device:
-        return None, (), frozenset((Right(taken[0].credential, COUNCIL),))
+        own = frozenset(before.rights_held(author))
+        if not before.are_junior(taken, own):
+            seniors = find_seniors(operations, before, body.user, taken)
+            raise CommitRefused(
+                "not_permitted", "M7: its author holds less than the device", Seniors(body.user, seniors)
+            )
+        return Permission.READ, (), own
     covering = find_covering(operations, before)
     acts = {
         *before.rights_held(author, Permission.ADMIN),

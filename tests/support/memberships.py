@@ -268,7 +268,7 @@ class Twins:
         for number in whole:
             operation = operations[commit_id(number)]
             assert found.counts(operation) == world.counts(number), number
-            if operation.is_contestable and not operation.is_device_removal:
+            if operation.is_contestable:
                 held = (one for one in world.rights(number) if world.holds(world.deed(number), one))
                 assert found.acts_of(operation) == {(commit_id(one), level) for one, level in held}, number
             else:

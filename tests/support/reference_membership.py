@@ -45,8 +45,10 @@ class Op:
     @property
     def needed(self) -> int:
         """Return the permission that it needs, or 0."""
-        if self.is_leave or self.is_of_device:
+        if self.is_leave:
             return 0
+        if self.is_of_device:
+            return READ
         needs = {"found": 0, "join": 0, "withdraw": 0, "quorum": OWNER, "approve": READ, "propose": WRITE}
         return {**needs, "grant": max(ADMIN, self.level), "act": self.level, "lend": self.level}.get(
             self.kind, ADMIN
@@ -140,14 +142,14 @@ class Reference:
     def _may_remove(self, number: int, op: Op, before: "World", mine: int) -> bool:
         """Return True if all that it is to take is junior to a right by which it is held, and its author may write (M7).
 
-        A device removal needs a member.
+        For a device removal a reader suffices.
         """
-        if op.is_of_device:
-            return mine >= READ
         here = World(self, op.past | {number})  # not remembered: nobody has accepted it yet
         acting = [right for right in here.rights(number) if here.holds(here.deed(number), right)]
         taken = [right for right in before.held(op.user) if right.level > op.level]
-        return mine >= WRITE and all(any(self.is_senior(one, right) for one in acting) for right in taken)
+        return mine >= (READ if op.is_of_device else WRITE) and all(
+            any(self.is_senior(one, right) for one in acting) for right in taken
+        )
 
     def _may_lend(self, op: Op, before: "World") -> bool:
         """Return True if a right that is not lent has the permission, and few were lent before (M17)."""
@@ -299,8 +301,8 @@ class World:
             return False
         if number in self._ops[right.credential].past or number in deed.known_to:
             return False
-        if removal.is_of_device:
-            return self._reference.is_lent(right, removal.author)
+        if removal.is_of_device and not self._reference.is_lent(right, removal.author):
+            return False
         return number in deed.past if removal.is_leave else self._acts(number, below, on=right)
 
     # --- R6, Q ---
