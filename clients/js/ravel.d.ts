@@ -636,7 +636,7 @@ export interface MemberChangeView {
   author_name: string;
   commit: string;
   earlier_name: string | null;
-  kind: "joined" | "granted" | "lowered" | "excluded" | "left" | "renamed";
+  kind: "joined" | "granted" | "lowered" | "excluded" | "left" | "renamed" | "device_added" | "device_removed";
   permission: "read" | "write" | "manage" | "admin" | "owner" | null;
   time: number;
   user: string;
@@ -660,6 +660,7 @@ export interface GrantRequest {
 /** A removal of a member. */
 export interface RemovalResult {
   commit: string;
+  devices: string[];
   epoch: string;
   other_devices: string[];
   repo: string;
@@ -677,7 +678,9 @@ export interface RemovalRequest {
 /** A removal, with the epoch that this node writes in now. */
 export interface LeaveResult {
   commit: string;
+  devices: string[];
   epoch: string;
+  other_devices: string[];
   repo: string;
   user?: string;
   voided: number;
@@ -881,7 +884,7 @@ export interface DeviceView {
 
 /** State of a device in a repo of the first device. */
 export interface DeviceRepo {
-  advice: string;
+  lacking: boolean;
   name: string;
   permission: "read" | "write" | "manage" | "admin" | "owner" | null;
   repo: string;
@@ -935,6 +938,7 @@ export interface LeftRepo {
   excluded: boolean;
   left: boolean;
   name: string;
+  renewed: boolean;
   repo: string;
   taken_back: boolean;
 }
@@ -991,6 +995,7 @@ export interface QuorumRequest {
 /** A proposal that was made, signed or carried out. */
 export interface Proposal {
   checkpoint: string | null;
+  devices?: string[];
   proposal: string;
   repo: string;
 }
@@ -999,6 +1004,7 @@ export interface Proposal {
 export interface RemovalProposalRequest {
   user: string;
   keeps?: string;
+  person?: boolean;
 }
 
 /** The branches of a repo, the main branch first, without its root branch. */
@@ -2728,7 +2734,7 @@ export class Ravel {
   joinAsDevice(values: {} & DeviceJoinRequest, options?: RequestOptions): Promise<DeviceList>;
   /** Hand on again, as the first device, what other devices lack. */
   syncDevices(values?: {}, options?: RequestOptions): Promise<DeviceSync>;
-  /** Exclude a device from all repos where this user may, and take back that it is the same person's. */
+  /** Take a device out of all repos, and take back that it is the same person's. */
   removeDevice(values: { device: string }, options?: RequestOptions): Promise<RemovedDevice>;
   // Quorums
   /** Show the quorums in force and the latest proposals. */

@@ -4,15 +4,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from node.cli.answers import Outcome, Table, advice_of, marks, print_table, prints, short
+from node.cli.answers import ID_WIDTH, Outcome, Table, advice_of, marks, print_table, prints, short
 from node.cli.links import QrOption, demanded_reach, link_notes, link_outcome, print_link, read_link
 from node.cli.printing import id_text_shown, say_wrapped
 from node.cli.shared import LocalOption, YesOption, confirm
 from node.cli.wording import parse_duration, spoken_duration
+from node.runtime.language import in_language
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client
-    from ravel.types.devices import DeviceList, DeviceSync, RemovedDevice
+    from ravel.types.devices import DeviceList, DeviceRepo, DeviceSync, RemovedDevice
 
 device = typer.Typer(no_args_is_help=True, help="Devices of one person; each is a user of its own.")
 
@@ -32,7 +33,7 @@ def add(
     """Print a link that makes another user a device of this one. Keep it secret: its first user gets all repos.
 
     This node then hands on, by itself, every repo that its user is a member of or comes to later, with what the user
-    holds where it may grant that. What an admin has to do `ravel device list` tells.
+    holds there. No admin is needed.
     """
     answer = api.invite_device(expires_seconds=parse_duration(expires), reach=demanded_reach(local=local))
     about = f"Whoever opens this link within {spoken_duration(expires)} gets all your repos. Open it on your other computer."
@@ -48,25 +49,20 @@ def _print_devices(answer: "DeviceList") -> None:
             say_wrapped("This is your only device. `ravel device add` makes a link for another one.")
         return
     which = marks("first", "this")
-    print_table(
-        ("device", "", "repos", "name"),
-        (
-            (
-                id_text_shown(item["user"]),
-                which(item),
-                ""
-                if item["first"]
-                else f"{sum(not repo['advice'] for repo in item['repos'])} of {len(item['repos'])}",
-                item["name"],
-            )
-            for item in answer["devices"]
-        ),
-    )
-    for item in answer["devices"]:
-        for lacking in item["repos"]:
-            if lacking["advice"]:
-                held = lacking["permission"] or "nothing"
-                print(f"{item['user'][:12]} holds {held} in {lacking['name']}: {advice_of(lacking)}")
+    rows = ((id_text_shown(one["user"]), which(one), one["name"]) for one in answer["devices"])
+    print_table(("device", "", "name"), rows)
+    held = [
+        (item["user"][:ID_WIDTH], repo["name"], repo["permission"] or "nothing", _to_do(repo))
+        for item in answer["devices"]
+        for repo in item["repos"]
+    ]
+    if held:
+        print()
+        print_table(("device", "repo", "may", "what to do"), held)
+
+
+def _to_do(repo: "DeviceRepo") -> str:
+    return in_language("`ravel device sync` on the first device") if repo["lacking"] else ""
 
 
 @device.command("join")
@@ -85,7 +81,7 @@ def join(
 @device.command("list")
 @prints(_print_devices)
 def list_devices(api: "Client") -> "DeviceList":
-    """List the devices of this person, the repos that each lacks, and which device can hand them on."""
+    """List the devices of this person, and what each may do in every repo."""
     return api.list_devices()
 
 
@@ -99,7 +95,7 @@ def sync(api: "Client") -> "DeviceSync":
     return api.sync_devices()
 
 
-_DONE = marks("excluded", ("taken back", "taken_back"), "left")
+_DONE = marks("excluded", ("new secrets", "renewed"), ("taken back", "taken_back"), "left")
 
 
 @device.command("remove")
@@ -109,7 +105,7 @@ _DONE = marks("excluded", ("taken back", "taken_back"), "left")
     )
 )
 def remove(api: "Client", device: DeviceArgument, yes: YesOption = False) -> "RemovedDevice":
-    """Exclude a device from every repo where this user may, and end its link to this person.
+    """Take a device out of every repo, and end its link to this person. The first device needs no admin for it.
 
     This user's own id: it is a device of nobody any more, and stays a member of the repos.
     """

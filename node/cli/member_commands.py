@@ -1,6 +1,6 @@
 """member, quorum: who is in a repo, what they may do, and who must approve of checkpoints and removals."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,6 +34,9 @@ UserArgument = Annotated[
 ProposalArgument = Annotated[
     str, typer.Argument(help="The proposal's id or a unique prefix, as `ravel quorum show` prints it.")
 ]
+
+
+AloneOption = Annotated[bool, typer.Option("--alone", help="Leave other devices of the same person in.")]
 
 
 class GrantedPermission(StrEnum):
@@ -144,31 +147,35 @@ def revoke(
     keeps: Annotated[
         KeptPermission, typer.Option(help="The permission that the member keeps.")
     ] = KeptPermission.READ,
+    alone: AloneOption = False,
     yes: YesOption = False,
 ) -> "RemovalResult":
-    """Lower a member's permission; the user stays a member. What the member writes without having seen it becomes void."""
+    """Lower a member's permission, on all its devices; the user stays a member.
+
+    What the member writes without having seen it becomes void.
+    """
 
     def question() -> str:
-        called = _called(api, repo, user)
+        one = _find(api.list_members(repo)["members"], repo, user)
+        called = person(one["name"], one["user"])
         return (
             f"{called} will hold the permission {keeps.value} in {repo}, and what is written without knowing of this will "
             f"not count. Demote {called}?"
         )
 
     confirm(question, yes=yes)
-    return api.remove_member(repo, user, keeps=keeps.value)
+    return api.remove_member(repo, user, keeps=keeps.value, person=not alone)
 
 
-def _called(api: "Client", repo: str, user: str) -> str:
-    """Return the name of the member that a text means. Raises ServiceError `not_found`."""
+def _find(members: "Sequence[MemberView]", repo: str, user: str) -> "MemberView":
+    """Find the member that a text means. Raises ServiceError `not_found`."""
     from node.runtime.resolve import PREFIX_SIZE_MIN, did_you_mean
 
-    members = api.list_members(repo)["members"]
     wanted = composed(user)
     for one in members:
         names = {composed(name) for name in (one["name"], one["stated_name"], one["petname"]) if name}
         if wanted in names or (len(user) >= PREFIX_SIZE_MIN and one["user"].startswith(user)):
-            return person(one["name"], one["user"])
+            return one
     names = {name for one in members for name in (one["name"], one["stated_name"], one["petname"]) if name}
     near = did_you_mean(user, sorted(names))
     raise ServiceError(
@@ -182,29 +189,36 @@ def exclude(
     api: "Client",
     repo: RepoArgument,
     user: UserArgument,
-    person: Annotated[
-        bool,
-        typer.Option(
-            "--person", help="Include all other devices of the same person, as `member list` shows them."
-        ),
-    ] = False,
+    alone: AloneOption = False,
     yes: YesOption = False,
 ) -> "RemovalResult":
-    """Exclude a member. Its commits that no member has seen are revoked, and no new ones are accepted.
+    """Exclude a member, with all its devices. Commits that no member has seen are revoked, and no new ones are accepted.
 
     The repo gets new secrets, sealed to each remaining member. The excluded keep what they could read before; they
     read, write and follow nothing after.
     """
 
     def question() -> str:
-        called = _called(api, repo, user)
+        members = api.list_members(repo)["members"]
+        one = _find(members, repo, user)
+        called = person(one["name"], one["user"])
+        others = [
+            person(other["name"], other["user"])
+            for other in members
+            if not alone and other["person"] == one["person"] and other["user"] != one["user"]
+        ]
+        along = (
+            f" {counted(len(others), 'device')} of the same person will go along: {', '.join(others)}."
+            if others
+            else ""
+        )
         return (
-            f"{called} will read and write nothing new in {repo}. What was written until now stays; what is written "
+            f"{called} will read and write nothing new in {repo}.{along} What was written until now stays; what is written "
             f"without knowing of this will not count. Exclude {called} from {repo}?"
         )
 
     confirm(question, yes=yes)
-    return api.remove_member(repo, user, person=person)
+    return api.remove_member(repo, user, person=not alone)
 
 
 @member.command("invitations")
@@ -293,10 +307,11 @@ def propose_removal(
         KeptPermission | None,
         typer.Option("--keep", help="The permission that the member keeps (default: none)."),
     ] = None,
+    alone: AloneOption = False,
 ) -> "Proposal":
-    """Propose to exclude or demote a member. Once approved, run `ravel member exclude` or `revoke`."""
+    """Propose to exclude or demote a member with its devices. Once approved, run `ravel member exclude` or `revoke`."""
     kept = keep.value if keep is not None else ""
-    return api.propose_removal(repo, user, keeps=kept)
+    return api.propose_removal(repo, user, keeps=kept, person=not alone)
 
 
 @quorum.command("approve")

@@ -72,6 +72,8 @@ _CHANGES: Final[Mapping[str, str]] = {
     "lowered": "lowered {who}: may {may}",
     "excluded": "excluded {who}",
     "left": "left",
+    "device_added": "added a computer: may {may}",
+    "device_removed": "removed a computer",
     "renamed": "was called {before} before",
 }
 """Kind of a change of members -> what its author did."""

@@ -105,7 +105,7 @@ NO_CHECKPOINTS: Final = Says(
     "Nobody has signed who the members are.", ("repo checkpoint REPO", "sign it, as an admin")
 )
 REPO_LEFT: Final = Says(
-    "Left {repo_given}. What is here stays here.",
+    lambda values: f"Left {values['repo_given']}.{_along(values)} What is here stays here.{_staying(values)}",
     ("repo forget {repo_given}", "delete it from this computer"),
 )
 
@@ -218,22 +218,34 @@ GRANTED: Final = Says(
         f"{values['user_given']} may {_MAY_OF[_word(values['permission'])]} in {values['repo_given']} now."
     )
 )
-REVOKED: Final = Says(
-    lambda values: (
+
+
+def _lowered(values: _Values) -> str:
+    may = (
         f"{values['user_given']} may {_MAY_OF[_word(values['keeps'])]} in {values['repo_given']} from now on."
-        f"{_void_text(values)}"
     )
-)
+    return f"{may}{_along(values)}{_void_text(values)}{_staying(values)}"
+
+
+REVOKED: Final = Says(_lowered)
 
 
 def _excluded(values: _Values) -> str:
+    said = f"Excluded {values['user_given']} from {values['repo_given']}."
+    return f"{said}{_along(values)}{_void_text(values)}{_staying(values)}"
+
+
+def _along(values: _Values) -> str:
+    count = len(values["devices"])
+    return f" {counted(count, 'device')} of the same person went along." if count else ""
+
+
+def _staying(values: _Values) -> str:
     others = values["other_devices"]
-    said = f"Excluded {values['user_given']} from {values['repo_given']}.{_void_text(values)}"
-    if others:
-        person = " --person" if len(others) > 1 else ""
-        rest = f"ravel member exclude {values['repo_given']} {id_text_shown(others[0])}{person}"
-        said += f"\nThat person has {counted(len(others), 'other device')}, still a member: {rest}"
-    return said
+    if not others:
+        return ""
+    rest = f"ravel member exclude {values['repo_given']} {id_text_shown(others[0])}"
+    return f"\nThat person has {counted(len(others), 'other device')}, still a member: {rest}"
 
 
 EXCLUDED: Final = Says(_excluded)
@@ -256,7 +268,16 @@ QUORUM_SET: Final = Says(
     ),
     "quorum show {repo_short}",
 )
-PROPOSED: Final = Says("Proposed.  {proposal:id}", ("quorum show {repo_short}", "who has approved"))
+PROPOSED: Final = Says(
+    lambda values: f"Proposed{_for_devices(values['devices'])}.  {id_text_shown(values['proposal'])}",
+    ("quorum show {repo_short}", "who has approved"),
+)
+
+
+def _for_devices(devices: list[str]) -> str:
+    return f", and the same of {counted(len(devices), 'device')} of that person" if devices else ""
+
+
 APPROVED: Final = Says(
     lambda values: "Approved: the checkpoint is made." if values["checkpoint"] else "Approved.",
     "quorum show {repo_short}",

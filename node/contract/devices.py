@@ -67,7 +67,7 @@ REMOVE_DEVICE: Final = Endpoint(
     method="DELETE",
     path="/devices/{device}",
     scopes=PERSON,
-    summary="Exclude a device from all repos where this user may, and take back that it is the same person's.",
+    summary="Take a device out of all repos, and take back that it is the same person's.",
     answer=RemovedDevice,
     errors=WRITE_ERRORS,
 )

@@ -67,8 +67,9 @@ class RemovalRequest(Request, frozen=True):
         ),
     ] = ""
     person: Annotated[
-        bool, Meta(description="Also remove all other devices of the same person, all or none.")
-    ] = False
+        bool,
+        Meta(description="Also remove all other devices of the same person, if that is not the own one."),
+    ] = True
 
 
 class LeaveRequest(Request, frozen=True):

@@ -29,6 +29,9 @@ class RemovalProposalRequest(Request, frozen=True):
     keeps: Annotated[
         str, Meta(max_length=16, description="A lower permission. Empty: the user is excluded.")
     ] = ""
+    person: Annotated[bool, Meta(description="Also propose it for all other devices of the same person.")] = (
+        True
+    )
 
 
 SHOW_QUORUM: Final = Endpoint(

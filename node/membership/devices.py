@@ -1,9 +1,10 @@
 """Keeps a person's devices in step automatically: shares repos and grants rights between them.
 
 They find each other in a *devices repo* that the person's first user founds (`protocol.formats.devices`): who joins it by a
-link for a device is one. There the first device's node hands on each repo that its user is a member of, once, and grants
-what the user holds where it may; the other's node follows, and publishes the statement that both are one person's. All of it
-is commits, so nothing is remembered beside them. `node.membership.pairing` has what a user asks for.
+link for a device is one. There the first device's node hands on each repo that its user is a member of, once; in the repo
+itself it gives the device what the user holds (a device grant, M17), and more where the user gets more. The other's node
+follows, and publishes the statement that both are one person's. All of it is commits, so nothing is remembered beside them.
+`node.membership.pairing` has what a user asks for.
 
 Everything here runs in worker threads, and again after each change, until there is nothing left to do.
 """
@@ -19,10 +20,11 @@ from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
+from node.membership.persons import find_rights_otherwise
 from node.runtime.errors import ServiceError
 from protocol.crypto.sealed_keys import NotForUs
 from protocol.formats.block import Reference
-from protocol.formats.body import Body, Grant, Invite, Permission
+from protocol.formats.body import Body, DeviceGrant, Invite, Permission, Remove
 from protocol.formats.devices import Device, DeviceEnd, DevicesRepo, HandOn
 from protocol.formats.proofs import device_digest
 from protocol.formats.text import id_text
@@ -126,6 +128,37 @@ def handed_on(membership: Membership, home: DevicesHome, device: UserId) -> dict
     return found
 
 
+def find_due(membership: Membership, person: UserId, device: UserId, *, is_new: bool) -> Permission | None:
+    """Return what a device is to get by itself; None where it has that, or somebody took it from the device alone.
+
+    Hold `membership_lock`. A device that `is_new` gets what its person holds; another one what its person got since the
+    last device grant. A removal by others that took down the person as well is no drop of the device.
+    """
+    now, operations = membership.now(), membership.operations
+    grants = [
+        one
+        for one in operations.deciding_by(person)
+        if isinstance(one.body, DeviceGrant) and one.body.user == device
+    ]
+
+    def is_known(one: Operation) -> bool:
+        return any(operations.precedes(one, grant) for grant in grants)
+
+    def lowerings(user: UserId) -> list[tuple[UserId, Permission | None]]:
+        return [
+            (one.author, one.body.keeps)
+            for one in now.counting_removals_of(user)
+            if isinstance(one.body, Remove) and one.author != person and not is_known(one)
+        ]
+
+    if not set(lowerings(device)) <= set(lowerings(person)):
+        return None
+    held = find_rights_otherwise(membership, person)
+    highest = max((permission for permission, _ in held), default=None)
+    known = max((permission for permission, one in held if not is_new and is_known(one)), default=0)
+    return highest if (highest or 0) > max(known, now.permission(device) or 0) else None
+
+
 class DeviceKeeper:
     """Hands on, and takes up, for one user."""
 
@@ -137,7 +170,7 @@ class DeviceKeeper:
         """Repos and epochs that were taken up; what the store does not keep is not tried for ever."""
 
     def hand_on(self, stored: IngestResult) -> None:
-        """Hand on some repos that no device was handed yet, if this is the first device; on another, publish statements.
+        """Hand on some repos, and rights, if this is the first device; on another, publish statements.
 
         `stored` gets what was written. Raises StorageError. A refusal by the rules is logged, and tried again after the
         next change.
@@ -157,12 +190,17 @@ class DeviceKeeper:
             if not left:
                 break
 
-    def hand_repo_to(self, home: DevicesHome, device: UserId, repo: Repo, stored: IngestResult) -> None:
-        """Grant a device what this user holds in a repo, where it may, and hand the repo on. Raises ServiceError."""
-        replica, author = self._replica, self._author
-        held, has = replica.permission(repo, author.user), replica.permission(repo, device)
-        if repo.repo_id != home.repo.repo_id and held is not None and (has or 0) < held >= Permission.ADMIN:
-            self._write(repo, Grant(device, held), stored)
+    def hand_repo_to(
+        self,
+        home: DevicesHome,
+        device: UserId,
+        repo: Repo,
+        gives: Permission | None,
+        stored: IngestResult,
+    ) -> None:
+        """Give a device a permission in a repo, if any, and hand the repo on. Raises ServiceError."""
+        if gives is not None:
+            self._write(repo, DeviceGrant(device, gives), stored)
         self._write(home.repo, lambda: self._hand_on(repo, device), stored)
 
     def find_unfollowed(self) -> list[tuple[Repo, Epoch]]:
@@ -195,8 +233,11 @@ class DeviceKeeper:
             return handed_on(self._replica.membership(home.repo.repo_id), home, self._author.user)
 
     def _plan_hand_ons(self, home: DevicesHome) -> Iterator[tuple[Repo, Callable[[IngestResult], None]]]:
-        """Plan what was never handed on: the devices repo first, which chooses a device among those who used one link."""
-        replica = self._replica
+        """Plan what was never handed on, and what this user got since.
+
+        The devices repo comes first: that chooses a device among those who used one link.
+        """
+        replica, me = self._replica, self._author.user
         for device in find_devices(replica, home, self._clock_ms()):
             with replica.membership_lock:
                 done = handed_on(replica.membership(home.repo.repo_id), home, device)
@@ -206,13 +247,16 @@ class DeviceKeeper:
                 if repo.num != home.repo.num and repo.repo_id not in replica.lobbies
             ]
             for repo in [home.repo, *others]:
-                if (
-                    repo.repo_id not in done
-                    and repo.has_members
-                    and not repo.is_behind
-                    and replica.permission(repo, self._author.user) is not None
-                ):
-                    yield repo, partial(self.hand_repo_to, home, device, repo)
+                if not repo.has_members or repo.is_behind or replica.permission(repo, me) is None:
+                    continue
+                due, is_new = None, repo.repo_id not in done
+                if repo.num != home.repo.num:
+                    with replica.membership_lock:
+                        due = find_due(replica.membership(repo.repo_id), me, device, is_new=is_new)
+                if is_new:
+                    yield repo, partial(self.hand_repo_to, home, device, repo, due)
+                elif due is not None:
+                    yield repo, partial(self._write, repo, DeviceGrant(device, due))
 
     def _plan_statements(self, home: DevicesHome) -> Iterator[tuple[Repo, Callable[[IngestResult], None]]]:
         """Plan for each repo that was handed on, and may be written to by now, the statement that both have signed, once."""

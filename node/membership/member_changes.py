@@ -60,6 +60,7 @@ def _views(
     name_of: Callable[[UserId], str],
 ) -> Iterator[MemberChangeView]:
     called: dict[UserId, str | None] = {}
+    added: set[UserId] = set()
 
     def view(
         kind: str, one: Operation, user: UserId, permission: Permission | None = None
@@ -83,9 +84,16 @@ def _views(
                 body = None if invitation is None else invitation.body
                 yield view("joined", one, one.author, body.permission if isinstance(body, Invite) else None)
             case Grant() | DeviceGrant() if now.counts(one):
-                yield view("granted", one, one.body.user, one.body.permission)
+                is_first = isinstance(one.body, DeviceGrant) and one.body.user not in added
+                added.update([one.body.user] if is_first else [])
+                yield view("device_added" if is_first else "granted", one, one.body.user, one.body.permission)
             case Remove() if now.has_effect(one):
-                kind = "left" if one.is_leave else "excluded" if one.body.keeps is None else "lowered"
+                kind = "device_removed" if one.is_device_removal else "excluded"
+                if one.body.keeps is None:
+                    added.discard(one.body.user)
+                    kind = "left" if one.is_leave else kind
+                else:
+                    kind = "left" if one.is_leave else "lowered"
                 yield view(kind, one, one.body.user, one.body.keeps)
             case Profile() if now.counts(one):
                 before, after = called.get(one.author), one.body.name

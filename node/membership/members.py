@@ -4,6 +4,7 @@ Each change is one commit in the repo's root branch, which every node judges by 
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypedDict
 
@@ -13,6 +14,7 @@ from node.authoring.writing import write_job
 from node.ingest.ingest_result import IngestResult
 from node.ingest.people import People
 from node.ingest.replica import Replica
+from node.membership.persons import find_companions, find_persons_in, held_otherwise, users_of
 from node.membership.repo_actions import RepoActions
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import PREFIX_SIZE_MIN, did_you_mean, resolve
@@ -25,7 +27,6 @@ from protocol.limits.formats import ADOPTED_COUNT_MAX, REMOVED_FEED_COUNT_MAX
 from ravel.types.members import (
     InvitationList,
     InvitationView,
-    LeaveResult,
     MemberList,
     MembershipChange,
     MemberView,
@@ -43,6 +44,18 @@ _REVOKED_AT_ONCE_MAX: Final = 1000
 PERMISSIONS: Final = {permission.name.lower(): permission for permission in Permission}
 
 
+@dataclass(frozen=True, slots=True)
+class _Removal:
+    """Members that are taken down together."""
+
+    users: dict[UserId, Permission | None]
+    """Who is taken down to what; who was named comes first."""
+    user: UserId
+    """Who was named."""
+    others: list[UserId]
+    """Users of the same person that stay as they are."""
+
+
 class _JoinedFields(TypedDict):
     joined: list[str]
     joined_names: list[str]
@@ -55,7 +68,7 @@ class Members(RepoActions):
         """Members and what they may do."""
         target = self._find_repo(repo)
         held = await self._members(target)
-        persons = self._hub.replica.persons(target.repo_id)
+        persons = await self._hub.run_blocking(self._persons, target)
         members: list[MemberView] = [
             {
                 "user": id_text(user),
@@ -93,31 +106,31 @@ class Members(RepoActions):
             )
         return {**await self._write(target, Grant(key, wanted)), "user": id_text(key)}
 
-    async def remove(self, repo: str, user: str, keeps: str, *, person: bool = False) -> RemovalResult:
+    async def remove(self, repo: str, user: str, keeps: str, *, person: bool = True) -> RemovalResult:
         """Lower a member's permission to `keeps`. Empty: the user is excluded.
 
-        With `person`, also those of all other devices of the same person, all or none.
+        With `person`, also those of all other devices of the same person, all or none; of one's own person that of the user
+        alone. Devices that this user may not remove stay, and are told.
         """
         target = self._find_repo(repo)
         kept = _permission(keeps) if keeps else None
         held = await self._members(target)
         key = await self._hub.run_blocking(find_user, user, self._hub.replica, target)
         if key != self._author.user:
+            needed = await self._hub.run_blocking(self._find_needed, target, key, kept)
             doing = "excluding a member" if kept is None else "lowering a member's permission"
-            self._check_right(target, held, Permission.WRITE, doing)
+            self._check_right(target, held, needed, doing)
         if (held.get(key) or 0) <= (kept or 0):
             raise ServiceError("bad_request", "the user holds no more than that", "`ravel member list` shows")
-        persons = self._hub.replica.persons(target.repo_id)
-        same = persons.get(key, key)
-        others = sorted(one for one in held if one != key and persons.get(one, one) == same)
-        users = [key, *(one for one in others if person and held[one] > (kept or 0))]
-        await self._hub.run_blocking(self._check_seniority, target, users, kept)
-        self._check_last_owner(users, held)
-        removal = await self._remove(target, users, kept)
-        return {**removal, "other_devices": [id_text(one) for one in others if one not in users]}
+        removal = await self._hub.run_blocking(self._plan_removal, target, key, kept, person)
+        self._check_last_owner([*removal.users], held)
+        return await self._remove(target, removal)
 
-    async def leave(self, repo: str, *, force: bool) -> LeaveResult:
-        """Stop being a member. The last owner has to force it: nobody could invite or remove any more."""
+    async def leave(self, repo: str, *, force: bool) -> RemovalResult:
+        """Stop being a member, with all devices of the person if this is its first, all or none.
+
+        The last owner has to force it: nobody could invite or remove any more.
+        """
         target = self._find_repo(repo)
         held = await self._members(target)
         if self._author.user not in held:
@@ -126,9 +139,10 @@ class Members(RepoActions):
                 f"you are no member of {target.name}",
                 "`ravel repo forget` deletes it from this computer",
             )
+        removal = await self._hub.run_blocking(self._plan_removal, target, self._author.user, None, True)
         if not force:
-            self._check_last_owner([self._author.user], held)
-        return await self._remove(target, [self._author.user], None)
+            self._check_last_owner([*removal.users], held)
+        return await self._remove(target, removal)
 
     async def invitations(self, repo: str) -> InvitationList:
         """List invitations that were used or still can be, with author, right, expiry, and the users who joined by them."""
@@ -174,16 +188,38 @@ class Members(RepoActions):
                 f"ask one who holds it: `ravel member list {id_text(repo.repo_id)[:12]}` shows who",
             )
 
-    def _check_seniority(self, repo: Repo, users: Sequence[UserId], keeps: Permission | None) -> None:
-        """Refuse removals that the rules would refuse, with the names of those who may (M7)."""
-        replica, own = self._hub.replica, self._author.user
+    def _find_needed(self, repo: Repo, user: UserId, keeps: Permission | None) -> Permission:
+        """Return the permission that taking down another member needs: what one's own device grants gave needs read (M7)."""
+        with self._hub.replica.membership_lock:
+            membership = self._hub.replica.membership(repo.repo_id)
+            otherwise = held_otherwise(membership, user, {self._author.user})
+        return Permission.READ if (otherwise or 0) <= (keeps or 0) else Permission.WRITE
+
+    def _plan_removal(
+        self, repo: Repo, user: UserId, keeps: Permission | None, with_person: bool
+    ) -> "_Removal":
+        """Plan to take down a member, and who goes along. Raises ServiceError where the rules refuse it (M7).
+
+        Companions that the rules do not let go, also for lack of approvals, stay.
+        """
+        replica, me = self._hub.replica, self._author.user
+        stated = replica.persons(repo.repo_id)
         with replica.membership_lock:
             membership = replica.membership(repo.repo_id)
-            for user in users:
+            persons, now = find_persons_in(membership, stated), membership.now()
+            companions = find_companions(membership, persons, me, user, keeps) if with_person else {}
+            users: dict[UserId, Permission | None] = {}
+            for one, left in {user: keeps, **companions}.items():
                 try:
-                    authorise_removal(membership.operations, own, Remove(user, keeps, ()), membership.now())
+                    authorise_removal(membership.operations, me, Remove(one, left, ()), now)
                 except CommitRefused as error:
-                    raise refuse(replica.people, repo.repo_id, own, error) from None
+                    if one == user:
+                        raise refuse(replica.people, repo.repo_id, me, error) from None
+                else:
+                    users[one] = left
+            others = sorted({*users_of(persons, user), *companions} - users.keys())
+            others = [one for one in others if now.permission(one) is not None]
+        return _Removal(users, user, others)
 
     def _check_last_owner(self, users: Sequence[UserId], held: dict[UserId, Permission]) -> None:
         owners = {one for one, permission in held.items() if permission is Permission.OWNER}
@@ -194,29 +230,43 @@ class Members(RepoActions):
                 "make another owner with `ravel member grant`, or leave with `ravel repo leave --force`",
             )
 
+    def _persons(self, repo: Repo) -> dict[UserId, UserId]:
+        with self._hub.replica.membership_lock:
+            membership = self._hub.replica.membership(repo.repo_id)
+            return find_persons_in(membership, self._hub.replica.persons(repo.repo_id))
+
     async def _members(self, repo: Repo) -> dict[UserId, Permission]:
         return await self._hub.run_blocking(self._hub.replica.members, repo)
 
-    async def _remove(self, repo: Repo, users: Sequence[UserId], keeps: Permission | None) -> LeaveResult:
+    async def _remove(self, repo: Repo, removal: "_Removal") -> RemovalResult:
+        run, me = self._hub.run_blocking, self._author.user
+        held = await run(self._hub.replica.permission, repo, me)
         bodies: list[Body] = []
-        for user in users:
-            feeds = await self._hub.run_blocking(self._feed_ends, repo, user)
-            bodies.append(Remove(user, keeps, feeds))
-            if keeps is None and user != self._author.user:
+        for user, keeps in removal.users.items():
+            bodies.append(Remove(user, keeps, await run(self._feed_ends, repo, user)))
+            if keeps is None and user != me and (held or 0) >= Permission.ADMIN:
                 # Else the member, or a friend, comes back by the same link under another key.
-                revoked = await self._hub.run_blocking(self._revocations, repo, user)
+                revoked = await run(self._revocations, repo, user)
                 bodies += [body for body in revoked if body not in bodies]
-        change = await self._write(repo, *bodies)
+        if removal.user == me:  # last: what follows would lack the right
+            bodies.append(bodies.pop(0))
+        change = await self._write(repo, *bodies, named=-1 if removal.user == me else 0)
         await write_job(self._hub, partial(self._author.preparation.prepare, repo))
-        return {**change, "epoch": id_text(self._hub.replica.writing_epoch(repo).epoch_id)}
+        epoch = self._hub.replica.writing_epoch(repo).epoch_id
+        return {
+            **change,
+            "epoch": id_text(epoch),
+            "devices": [id_text(one) for one in removal.users if one != removal.user],
+            "other_devices": [id_text(one) for one in removal.others],
+        }
 
-    async def _write(self, repo: Repo, *bodies: Body) -> MembershipChange:
-        """Write some commits of the root branch, one after the other, all or none."""
+    async def _write(self, repo: Repo, *bodies: Body, named: int = 0) -> MembershipChange:
+        """Write some commits of the root branch, one after the other, all or none. The answer names one of them."""
         root = self._hub.replica.root_branch(repo)
 
         def write(stored: IngestResult) -> tuple[CommitId, int]:
             written, _ = self._author.write_many(root, [Draft(body) for body in bodies], stored=stored)
-            return written[0].commit_id, stored.voided
+            return written[named].commit_id, stored.voided
 
         commit_id, voided = await write_job(self._hub, write)
         return {"commit": id_text(commit_id), "repo": id_text(repo.repo_id), "voided": voided}

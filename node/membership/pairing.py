@@ -14,6 +14,7 @@ from node.authoring.writing import create_repo, write_commit, write_job
 from node.ingest.ingest_result import IngestResult
 from node.membership.devices import DeviceKeeper, DevicesHome, find_devices, find_home, last_end
 from node.membership.members import Members
+from node.membership.persons import held_otherwise
 from node.membership.sharing import Sharing
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
@@ -31,7 +32,6 @@ from ravel.types.devices import (
     DeviceRepo,
     DeviceSync,
     GivenRepo,
-    LackingRepo,
     LeftRepo,
     RemovedDevice,
 )
@@ -104,18 +104,29 @@ class Pairing:
         if home is None or home.person != self._author.user:
             raise ServiceError("not_permitted", "repos are handed on by the first device", "run it there")
         given: list[GivenRepo] = []
-        for device, repo, view in await self._hub.run_blocking(self._lacking, home):
+        for device, repo, gives in await self._hub.run_blocking(self._lacking, home):
+            advice = ""
             try:
-                await write_job(self._hub, partial(self._keeper.hand_repo_to, home, device, repo))
+                await write_job(self._hub, partial(self._keeper.hand_repo_to, home, device, repo, gives))
             except ServiceError as error:
-                view["advice"] = error.message
-            given.append({"device": id_text(device), **view})
+                advice = error.message
+                if gives is not None and error.code == "not_permitted":
+                    grant = f"{repo.name} {id_text(device)} {gives.name.lower()}"
+                    advice += f"; an admin may: `ravel member grant {grant}`"
+            one: GivenRepo = {
+                "device": id_text(device),
+                "repo": id_text(repo.repo_id),
+                "name": repo.name,
+                "advice": advice,
+            }
+            given.append(one)
         return {"given": given}
 
     async def remove(self, device: str) -> RemovedDevice:
-        """Exclude a device from all repos where this user may, and withdraw the statement. Of oneself, only withdraw it.
+        """Take a device out of all repos, and withdraw the statement. Of oneself, only withdraw it.
 
-        Returns for each repo what was done, and what an admin has to do.
+        What the first device gave it takes back as a reader, too. Returns for each repo what was done, and what is left to
+        do.
         """
         home = await self._hub.run_blocking(self._home)
         if home is None:
@@ -139,33 +150,51 @@ class Pairing:
     # --- steps ---
 
     async def _remove_from(self, home: DevicesHome, repo: Repo, device: UserId) -> LeftRepo:
-        me, is_home = self._author.user, repo.num == home.repo.num
+        me, is_home, run = self._author.user, repo.num == home.repo.num, self._hub.run_blocking
         done: LeftRepo = {
             "repo": id_text(repo.repo_id),
             "name": repo.name,
             "taken_back": False,
             "excluded": False,
+            "renewed": False,
             "left": False,
             "advice": "",
         }
+        asks = f"ask for `ravel member exclude {repo.name} {id_text(device)}`"
         try:
             done["taken_back"] = await write_job(self._hub, partial(self._retract, home, repo, device))
             if is_home and me != home.person and device in (me, home.person):
                 await self._members.leave(id_text(repo.repo_id), force=False)
                 done["left"] = True
             elif device != me:
-                await self._members.remove(id_text(repo.repo_id), id_text(device), "")
-                done["excluded"] = True
+                before = self._hub.replica.writing_epoch(repo).epoch_id
+                keeps = await run(self._given_by_others, repo, device)
+                removed = await self._members.remove(
+                    id_text(repo.repo_id), id_text(device), keeps, person=False
+                )
+                done["excluded"] = not keeps
+                done["renewed"] = removed["epoch"] != id_text(before)
+                if keeps:
+                    done["advice"] = f"others gave it the permission {keeps}; {asks}"
         except ServiceError as error:
-            advice = f"ask for `ravel member exclude {repo.name} {id_text(device)}`: {error.advice}"
-            if is_home:
+            if is_home or home.person not in (me, device):
                 advice = "run `ravel device remove` on the first device too"
-            elif error.code != "needs_quorum" and await self._hub.run_blocking(
-                self._is_founder, repo, device
-            ):
+            elif error.code != "needs_quorum" and await run(self._is_founder, repo, device):
                 advice = "nobody may; `ravel repo fork` goes on without it (docs/people/devices.md)"
+            else:
+                advice = f"{asks}: {error.advice}"
             done["advice"] = f"{error.message}; {advice}"
         return done
+
+    def _given_by_others(self, repo: Repo, device: UserId) -> str:
+        """Return the permission that a device keeps where this user may take back only what it gave itself; empty: none."""
+        me = self._author.user
+        with self._hub.replica.membership_lock:
+            membership = self._hub.replica.membership(repo.repo_id)
+            now, kept = membership.now(), held_otherwise(membership, device, {me})
+            is_admin = (now.permission(me) or 0) >= Permission.ADMIN
+            is_less = kept is not None and kept < (now.permission(device) or 0)
+            return kept.name.lower() if kept is not None and is_less and not is_admin else ""
 
     def _is_founder(self, repo: Repo, user: UserId) -> bool:
         with self._hub.replica.membership_lock:
@@ -269,34 +298,31 @@ class Pairing:
             if held is None or repo.num == home.repo.num or repo.repo_id in replica.lobbies:
                 continue
             has = replica.permission(repo, device)
-            is_shown = replica.persons(repo.repo_id).get(device) == home.person
-            advice = ""
-            if (has or 0) < held:
-                advice = "`ravel device sync` on the first device"
-                if held < Permission.ADMIN:
-                    grant = f"{repo.name} {id_text(device)} {held.name.lower()}"
-                    advice = f"an admin runs `ravel member grant {grant}`"
             view: DeviceRepo = {
                 "repo": id_text(repo.repo_id),
                 "name": repo.name,
                 "permission": None if has is None else has.name.lower(),
-                "shown": is_shown,
-                "advice": advice,
+                "shown": replica.persons(repo.repo_id).get(device) == home.person,
+                "lacking": (has or 0) < held,
             }
             found.append((repo, view))
         return found
 
-    def _lacking(self, home: DevicesHome) -> list[tuple[UserId, Repo, LackingRepo]]:
-        """List repos that other devices lack, or show as another person's, and what an admin has to do."""
-        found: list[tuple[UserId, Repo, LackingRepo]] = []
+    def _lacking(self, home: DevicesHome) -> list[tuple[UserId, Repo, Permission | None]]:
+        """List repos that other devices lack, with what they get there, or show as another person's."""
+        replica = self._hub.replica
+        found: list[tuple[UserId, Repo, Permission | None]] = []
         for device in self._others(home):
             for repo, view in self._stand(home, device):
-                if view["advice"] or (
-                    view["permission"] != Permission.READ.name.lower() and not view["shown"]
-                ):
-                    is_admin = (self._hub.replica.permission(repo, home.person) or 0) >= Permission.ADMIN
-                    advice = "" if is_admin else view["advice"]
-                    found.append(
-                        (device, repo, {"repo": view["repo"], "name": view["name"], "advice": advice})
-                    )
+                if view["lacking"]:
+                    with replica.membership_lock:
+                        membership = replica.membership(repo.repo_id)
+                        held = membership.now().permission(home.person)
+                        # What is held by a device grant the rules let nobody give on, and say so.
+                        gives = held_otherwise(membership, home.person) or held
+                        if gives is not None and gives <= (membership.now().permission(device) or 0):
+                            gives = held
+                    found.append((device, repo, gives))
+                elif view["permission"] != Permission.READ.name.lower() and not view["shown"]:
+                    found.append((device, repo, None))
         return found

@@ -8,9 +8,10 @@ from collections.abc import Container
 from typing import Final
 
 from node.authoring.drafting import Draft
-from node.authoring.writing import write_commit
+from node.authoring.writing import write_commit, write_commits
 from node.ingest.people import People
 from node.membership.members import PERMISSIONS, find_user
+from node.membership.persons import find_companions, find_persons_in
 from node.membership.repo_actions import RepoActions
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
@@ -24,7 +25,7 @@ from protocol.formats.body import (
     Quorum,
 )
 from protocol.formats.text import id_text
-from protocol.ids import CommitId, RepoId
+from protocol.ids import CommitId, RepoId, UserId
 from protocol.limits.formats import ACK_COUNT_MAX
 from ravel.types.quorums import CouncilView, Proposal, ProposalSubject, ProposalView, QuorumState, QuorumView
 from ravel.types.values import RootCommit
@@ -86,17 +87,27 @@ class Quorums(RepoActions):
             return self._view(repo, made[0], made[1])
         return await self._propose(repo, body, found)
 
-    async def propose_removal(self, repo: str, user: str, keeps: str) -> Proposal:
-        """Ask the signers to lower a member's permission to `keeps`. Empty: to exclude the member."""
-        target = self._find_repo(repo)
-        held = await self._hub.run_blocking(self._hub.replica.members, target)
-        key = await self._hub.run_blocking(find_user, user, self._hub.replica, target)
+    async def propose_removal(self, repo: str, user: str, keeps: str, *, person: bool = True) -> Proposal:
+        """Ask the signers to lower a member's permission to `keeps`. Empty: to exclude the member.
+
+        With `person`, a proposal for each other device of the same person is made together with it. A signer approves with
+        that.
+        """
+        target, run = self._find_repo(repo), self._hub.run_blocking
+        held = await run(self._hub.replica.members, target)
+        key = await run(find_user, user, self._hub.replica, target)
         if keeps and keeps not in PERMISSIONS:
             raise ServiceError("bad_request", f"a permission is one of {', '.join(PERMISSIONS)}")
         kept = PERMISSIONS[keeps] if keeps else None
         if (held.get(key) or 0) <= (kept or 0):
             raise ServiceError("bad_request", "the user holds no more than that", "`ravel member list` shows")
-        return await self._propose(target, ProposeRemoval(key, kept))
+        companions = await run(self._find_companions, target, key, kept) if person else {}
+        root = self._hub.replica.root_branch(target)
+        drafts = [Draft(ProposeRemoval(one, left)) for one, left in {key: kept, **companions}.items()]
+        ids = [one.commit_id for one in await write_commits(self._hub, self._author, root, drafts)]
+        if await run(self._is_signer, target, ids[0]):
+            await write_commits(self._hub, self._author, root, [Draft(Approve(one)) for one in ids])
+        return {**self._view(target, ids[0]), "devices": [id_text(one) for one in companions]}
 
     async def approve(self, repo: str, proposal: str) -> Proposal:
         """Sign a proposal; where that was the last approval that a checkpoint lacked, make it."""
@@ -124,7 +135,7 @@ class Quorums(RepoActions):
         if proposal is None:
             written = await self._write_root(repo, body)
             proposal = await self._hub.run_blocking(self._find_proposal, repo, written["commit"])
-        if await self._hub.run_blocking(self._is_signer, repo, proposal):
+        if await self._hub.run_blocking(self._is_signer, repo, proposal.commit_id):
             return await self._approve(repo, proposal.commit_id)
         return self._view(repo, proposal.commit_id)
 
@@ -217,13 +228,20 @@ class Quorums(RepoActions):
                 "approve when `ravel peer list` says that it is in sync",
             )
 
-    def _is_signer(self, repo: Repo, proposal: Operation) -> bool:
+    def _find_companions(
+        self, repo: Repo, user: UserId, keeps: Permission | None
+    ) -> dict[UserId, Permission | None]:
+        stated = self._hub.replica.persons(repo.repo_id)
+        with self._hub.replica.membership_lock:
+            membership = self._hub.replica.membership(repo.repo_id)
+            persons = find_persons_in(membership, stated)
+            return find_companions(membership, persons, self._author.user, user, keeps)
+
+    def _is_signer(self, repo: Repo, proposal: CommitId) -> bool:
         with self._hub.replica.membership_lock:
             membership = self._hub.replica.membership(repo.repo_id)
             try:
-                check_approval(
-                    membership.operations, self._author.user, Approve(proposal.commit_id), membership.now()
-                )
+                check_approval(membership.operations, self._author.user, Approve(proposal), membership.now())
             except CommitRefused:
                 return False
         return True

@@ -541,6 +541,7 @@ export const text = {
   addDevice: "Ein Gerät hinzufügen",
   deviceLinkAbout: "Öffne diesen Link innerhalb einer Stunde auf dem neuen Gerät. Wer ihn zuerst benutzt, bekommt alle deine Repos.",
   syncDevices: "Meine Repos noch einmal senden",
+  deviceMay: (repo, may, isLacking) => `${repo}: ${may || "nichts"}${isLacking ? ". „Meine Repos noch einmal senden“ auf dem ersten Gerät gibt den Rest." : ""}`,
   handedOn: (count) => `${many(count, "Repo", "Repos")} gesendet.`,
   becomeDevice: "Dies zu einem Gerät eines anderen machen",
   becomeDeviceAbout: "Füge den Link ein, den das andere Gerät gemacht hat. Dieser Computer nimmt dann an dessen Repos teil.",
@@ -549,7 +550,7 @@ export const text = {
     lines: ["Es bekommt nichts Neues: Deine Repos bekommen neue Schlüssel.", "Was darauf ist, bleibt dort. Wer es hat, kann das lesen, wenn keine Passphrase seine Schlüssel versiegelt.", "Taucht es wieder auf, lässt es sich neu hinzufügen."],
   }),
   deviceRemoved: (name, count) => `${name} wurde aus ${many(count, "Repo", "Repos")} entfernt.`,
-  deviceLeft: (name) => `${name} ist noch Mitglied dieser Repos, aus denen du es nicht ausschließen darfst:`,
+  deviceLeft: (name) => `In diesen Repos ist wegen ${name} noch etwas zu tun:`,
 
   // Browsers
   stay: "Angemeldet bleiben",

@@ -24,9 +24,10 @@ export const ofPeople = {
   notMet: "von diesem Computer nicht erreicht",
   mayNow: (name, role) => `${name} ist jetzt: ${role}.`,
   exclude: "Ausschließen",
-  excludeQuestion: (name, repo) => ({
+  excludeQuestion: (name, repo, computers = []) => ({
     title: `${name} aus ${repo} ausschließen?`,
     lines: [
+      ...(computers.length ? [`Ihre anderen Computer gehen mit: ${computers.join(", ")}.`] : []),
       "Die Person behält, was sie hat, und bekommt nichts Neues.",
       "Was sie schrieb, ohne dies zu sehen, zählt nicht, bis du es zählen lässt.",
       "Milder: Lass sie nur lesen, unter Personen.",
@@ -37,6 +38,7 @@ export const ofPeople = {
     title: `${device} aus ${repo} ausschließen?`,
     lines: ["Der Computer bekommt nichts Neues. Die Person und ihre anderen Computer bleiben.", "Was dort geschrieben wurde, ohne dies zu sehen, zählt nicht, bis du es zählen lässt."],
   }),
+  staying: (count) => ` ${many(count, "Computer derselben Person ist", "Computer derselben Person sind")} geblieben.`,
   excluded: (name, voided) => `${name} wurde ausgeschlossen.${voided ? ` ${many(voided, "Änderung zählt", "Änderungen zählen")} nun anders.` : ""}`,
   history: "Was sich geändert hat",
   invite: "Einladen",

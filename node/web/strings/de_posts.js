@@ -76,6 +76,8 @@ export const ofPosts = {
     lowered: (who, by, may) => `${by} hat geändert, was ${who} darf: ${may}`,
     excluded: (who, by) => `${by} hat ${who} ausgeschlossen`,
     left: (who) => `${who} ist gegangen`,
+    device_added: (who, by, may) => `${by} hat einen Computer hinzugefügt: ${may}`,
+    device_removed: (who, by) => `${by} hat einen Computer entfernt`,
     renamed: (who, by, may, before) => `${who} hieß vorher ${before}`,
   },
   keptHere: "Bisher nur auf diesem Computer",

@@ -538,6 +538,7 @@ export const text = {
   addDevice: "Add a device",
   deviceLinkAbout: "Open this link on the new device within the hour. The first user of it gets all your repos.",
   syncDevices: "Send my repos again",
+  deviceMay: (repo, may, isLacking) => `${repo}: ${may || "nothing"}${isLacking ? ". “Send my repos again” on the first device gives the rest." : ""}`,
   handedOn: (count) => `${many(count, "repo")} sent.`,
   becomeDevice: "Make this a device of another",
   becomeDeviceAbout: "Paste the link that the other device made. This computer then takes part in its repos.",
@@ -546,7 +547,7 @@ export const text = {
     lines: ["It gets nothing new: your repos get new keys.", "What is on it stays there. Whoever has it may read that, unless a passphrase seals its keys.", "Found again, it can be added anew."],
   }),
   deviceRemoved: (name, count) => `${name} was removed from ${many(count, "repo")}.`,
-  deviceLeft: (name) => `${name} is still a member of these repos, where you may not exclude it:`,
+  deviceLeft: (name) => `In these repos something is left to do about ${name}:`,
 
   // Browsers
   stay: "Stay signed in",

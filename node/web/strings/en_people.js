@@ -24,9 +24,10 @@ export const ofPeople = {
   notMet: "not met by this computer",
   mayNow: (name, role) => `The role of ${name} is ${role} now.`,
   exclude: "Exclude",
-  excludeQuestion: (name, repo) => ({
+  excludeQuestion: (name, repo, computers = []) => ({
     title: `Exclude ${name} from ${repo}?`,
     lines: [
+      ...(computers.length ? [`Their other computers go along: ${computers.join(", ")}.`] : []),
       "They keep what they have, and get nothing new.",
       "What they wrote without seeing this does not count, until you make it count.",
       "Milder: make them a Reader, under People.",
@@ -37,6 +38,7 @@ export const ofPeople = {
     title: `Exclude ${device} from ${repo}?`,
     lines: ["It gets nothing new. The person and their other computers stay.", "What was written there without seeing this does not count, until you make it count."],
   }),
+  staying: (count) => ` ${many(count, "computer")} of the same person stayed.`,
   excluded: (name, voided) => `${name} was excluded.${voided ? ` ${many(voided, "change")} ${voided === 1 ? "counts" : "count"} no more, or again.` : ""}`,
   history: "What changed",
   invite: "Invite",

@@ -76,6 +76,8 @@ export const ofPosts = {
     lowered: (who, by, may) => `${by} changed what ${who} may do: ${may}`,
     excluded: (who, by) => `${by} excluded ${who}`,
     left: (who) => `${who} left`,
+    device_added: (who, by, may) => `${by} added a computer: ${may}`,
+    device_removed: (who, by) => `${by} removed a computer`,
     renamed: (who, by, may, before) => `${who} was called ${before} before`,
   },
   keptHere: "Only on this computer so far",

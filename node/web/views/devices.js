@@ -11,7 +11,7 @@ import { useState } from "../vendor/preact-hooks.js";
 export function Devices() {
   const loaded = useLoaded(() => api.listDevices(), []);
   const [made, setMade] = useState(null);
-  const [left, setLeft] = useState(null); // a device that was removed, and repos of which it still is a member
+  const [left, setLeft] = useState(null); // a device that was removed, and repos where something is left to do
   const remove = async (one) => {
     const { repos } = await api.removeDevice({ device: one.user });
     const name = one.name || short(one.user);
@@ -26,7 +26,7 @@ export function Devices() {
       ${devices.length < 2 && html`<${Empty}><p>${text.noDevices}</p><//>`}
       <ul class="plain" id="devices">${devices.map((one) => html`<li key=${one.user}>
         <bdi class="person">${one.name || short(one.user)}</bdi> <span class="facts">${[one.this && text.thisDevice, one.first && text.firstDevice].filter(Boolean).join(" · ")}</span>
-        ${one.repos.filter((repo) => repo.advice).map((repo) => html`<p class="alarm"><bdi>${repo.name}</bdi>: ${text.nodeSaid(repo.advice)}</p>`)}
+        ${one.repos.map((repo) => html`<p class=${repo.lacking ? "alarm" : "facts"} key=${repo.repo}><bdi>${text.deviceMay(repo.name, text.permissions[repo.permission], repo.lacking)}</bdi></p>`)}
         ${!one.this && isPerson.value && html`<${Action} class="danger" question=${text.removeDeviceQuestion(one.name || short(one.user))} yes=${text.removeOf(one.name || short(one.user))} act=${() => remove(one)}>${text.remove}<//>`}</li>`)}</ul>`}<//>
     ${left?.repos.length > 0 && html`<div id="device-left" class="asked" role="status"><p class="alarm">${text.deviceLeft(left.name)}</p>
       <ul class="plain">${left.repos.map((repo) => html`<li key=${repo.repo}><bdi>${repo.name}</bdi> <p class="facts">${text.sentence(text.nodeSaid(repo.advice))}</p></li>`)}</ul></div>`}

@@ -40,7 +40,7 @@ export function Person({ repo, argument }) {
       <label>${text.petname} <span class="facts">${text.petnameAbout}</span> <input ref=${petname} name="name" maxlength="64" autocomplete="off" defaultValue=${first.petname ?? ""} /></label><//></div>`}
     ${first && html`<${Computers} repo=${repo} devices=${devices} rules=${rules} />`}
     ${first && rules && html`<div class="part"><h3>${text.canDo}</h3>
-      <${Action} class="line plain danger" question=${text.excludeQuestion(nameOf(first), repo.name)} yes=${text.excludeNow(nameOf(first))} act=${() => exclude(repo, devices)}>
+      <${Action} class="line plain danger" question=${text.excludeQuestion(nameOf(first), repo.name, devices.slice(1).map((one) => one.stated_name || short(one.user)))} yes=${text.excludeNow(nameOf(first))} act=${() => exclude(repo, devices)}>
         <${Icon} name="out" size="s" /><span class="grow">${text.excludeNow(nameOf(first))}</span><//></div>`}
     <${Loaded} of=${known} lines=${2}>${({ changes }) => changes.length > 0 && html`<details class="fold" open=${!first}><summary>${text.history}</summary><${Came} changes=${changes} /></details>`}<//>
     <details class="fold" id="experts"><summary>${text.forExperts}</summary><dl class="pairs">${(first ? devices : [{ user: argument }]).map((one, index) => html`
@@ -54,9 +54,9 @@ async function historyOf(repo, user) {
   ]);
   const users = [user, ...devicesOf(user).map((one) => one.user)];
   const own = changes.filter((one) => users.includes(one.user));
-  const gone = own.findLastIndex((one) => ["excluded", "left"].includes(one.kind) && one.user === users[0]);
-  const came = own.slice(gone + 1).find((one) => ["joined", "granted"].includes(one.kind));
-  const by = came?.kind === "granted" ? came.author_name : invitations.find((one) => came && one.joined.includes(came.user))?.author_name;
+  const gone = own.findLastIndex((one) => ["excluded", "left", "device_removed"].includes(one.kind) && one.user === users[0]);
+  const came = own.slice(gone + 1).find((one) => ["joined", "granted", "device_added"].includes(one.kind));
+  const by = came && came.kind !== "joined" ? came.author_name : invitations.find((one) => came && one.joined.includes(came.user))?.author_name;
   return { changes: own, came, by, isFounder: !came && gone < 0 && changes.length < CHANGES };
 }
 
@@ -107,7 +107,7 @@ async function rename(member, name) {
   tell(text.saved, () => rename({ ...member, petname: name }, before));
 }
 
-/** Gives all devices of a person one role; a lower one after a question. True: it was done. */
+/** Gives all devices of a person one role; a lower one after a question. A higher one the person's own computers pass on. True: it was done. */
 export async function change(repo, devices, permission, isSure = false) {
   const [{ permission: before }] = devices;
   const isLower = LEVELS.indexOf(permission) < LEVELS.indexOf(before);
@@ -116,9 +116,7 @@ export async function change(repo, devices, permission, isSure = false) {
     if (!isSure && !(await ask(text.lowerQuestion(nameOf(devices[0]), role, repo.name), text.doRemoval(role)))) return false;
     if (!(await removeOrPropose(repo, devices, permission))) return false;
   } else {
-    for (const { user, permission: held } of devices) {
-      if (LEVELS.indexOf(held) < LEVELS.indexOf(permission)) await api.grantPermission({ repo: repo.repo, user, permission });
-    }
+    await api.grantPermission({ repo: repo.repo, user: devices[0].user, permission });
   }
   await refresh();
   tell(text.mayNow(nameOf(devices[0]), text.permissions[permission]), () => change(repo, devices.map((one) => ({ ...one, permission })), before, true));
@@ -129,18 +127,19 @@ async function exclude(repo, devices) {
   const done = await removeOrPropose(repo, devices);
   if (!done) return;
   await refresh();
-  tell(text.excluded(nameOf(devices[0]), done.voided));
+  tell(text.excluded(nameOf(devices[0]), done.voided) + (devices.length > 1 && done.other_devices.length ? text.staying(done.other_devices.length) : ""));
 }
 
 /** What a removal did; where signers have to approve of it first, it is proposed on request, and nothing was done. */
 async function removeOrPropose(repo, devices, keeps) {
-  const removals = devices.map(({ user }) => ({ repo: repo.repo, user, ...(keeps && { keeps }) }));
+  const [{ user, person }] = devices;
+  const removal = { repo: repo.repo, user, ...(keeps && { keeps }), person: devices.length > 1 || person === user };
   try {
-    return await api.removeMember({ ...removals[0], person: devices.length > 1 });
+    return await api.removeMember(removal);
   } catch (error) {
     if (error.code !== "needs_quorum") throw error;
     if (!(await ask(text.proposeQuestion(nameOf(devices[0]), keeps && text.permissions[keeps]), text.propose))) return null;
-    for (const removal of removals) await api.proposeRemoval(removal);
+    await api.proposeRemoval(removal);
     tell(text.proposed);
     return null;
   }

@@ -80,7 +80,7 @@ GRANT_PERMISSION: Final[Operation[MembershipChange]] = Operation(
     "POST", "/repos/{repo}/members", "members.MembershipChange"
 )
 REMOVE_MEMBER: Final[Operation[RemovalResult]] = Operation(
-    "POST", "/repos/{repo}/removals", "members.RemovalResult", defaults={"keeps": "", "person": False}
+    "POST", "/repos/{repo}/removals", "members.RemovalResult", defaults={"keeps": "", "person": True}
 )
 LEAVE_REPO: Final[Operation[LeaveResult]] = Operation(
     "POST", "/repos/{repo}/leave", "members.LeaveResult", defaults={"force": False}
@@ -157,7 +157,7 @@ SET_QUORUM: Final[Operation[RootCommit]] = Operation(
     "PUT", "/repos/{repo}/quorum", "values.RootCommit", defaults={"removals": False}
 )
 PROPOSE_REMOVAL: Final[Operation[Proposal]] = Operation(
-    "POST", "/repos/{repo}/proposals", "quorums.Proposal", defaults={"keeps": ""}
+    "POST", "/repos/{repo}/proposals", "quorums.Proposal", defaults={"keeps": "", "person": True}
 )
 PROPOSE_CHECKPOINT: Final[Operation[Proposal]] = Operation(
     "POST", "/branches/{branch}/proposals", "quorums.Proposal"
@@ -264,7 +264,7 @@ class PeopleCalls(SyncCaller):
         """Make a user a member, or raise a member's permission."""
         return self._call(GRANT_PERMISSION, {"repo": repo, "user": user, "permission": permission})
 
-    def remove_member(self, repo: str, user: str, *, keeps: str = "", person: bool = False) -> RemovalResult:
+    def remove_member(self, repo: str, user: str, *, keeps: str = "", person: bool = True) -> RemovalResult:
         """Exclude a member, or lower a member's permission."""
         return self._call(REMOVE_MEMBER, {"repo": repo, "user": user, "keeps": keeps, "person": person})
 
@@ -399,7 +399,7 @@ class PeopleCalls(SyncCaller):
         return self._call(SYNC_DEVICES, {})
 
     def remove_device(self, device: str) -> RemovedDevice:
-        """Exclude a device from all repos where this user may, and take back that it is the same person's."""
+        """Take a device out of all repos, and take back that it is the same person's."""
         return self._call(REMOVE_DEVICE, {"device": device})
 
     def show_quorum(self, repo: str) -> QuorumState:
@@ -414,9 +414,9 @@ class PeopleCalls(SyncCaller):
             SET_QUORUM, {"repo": repo, "signers": signers, "threshold": threshold, "removals": removals}
         )
 
-    def propose_removal(self, repo: str, user: str, *, keeps: str = "") -> Proposal:
+    def propose_removal(self, repo: str, user: str, *, keeps: str = "", person: bool = True) -> Proposal:
         """Ask the signers to exclude a member, or to lower a member's permission."""
-        return self._call(PROPOSE_REMOVAL, {"repo": repo, "user": user, "keeps": keeps})
+        return self._call(PROPOSE_REMOVAL, {"repo": repo, "user": user, "keeps": keeps, "person": person})
 
     def propose_checkpoint(self, branch: str) -> Proposal:
         """Ask the signers for a checkpoint of a branch as it is now."""

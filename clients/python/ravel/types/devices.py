@@ -14,7 +14,9 @@ class DeviceRepo(TypedDict):
     name: str
     permission: Annotated[HeldPermission | None, means("What the device holds. Null: nothing.")]
     shown: Annotated[bool, means("Members see that the device is of the same person.")]
-    advice: Advice
+    lacking: Annotated[
+        bool, means("The device holds less than the first one. `sync_devices` there gives it.")
+    ]
 
 
 class DeviceView(TypedDict):
@@ -48,18 +50,13 @@ class DeviceLinkView(TypedDict):
     reach: LinkReach
 
 
-class LackingRepo(TypedDict):
-    """A repo that a device lacks, or is not shown in."""
-
-    repo: Id
-    name: str
-    advice: Advice
-
-
-class GivenRepo(LackingRepo):
+class GivenRepo(TypedDict):
     """A repo that was handed on, or could not be."""
 
     device: Id
+    repo: Id
+    name: str
+    advice: Advice
 
 
 class DeviceSync(TypedDict):
@@ -74,7 +71,10 @@ class LeftRepo(TypedDict):
     repo: Id
     name: str
     taken_back: Annotated[bool, means("The statement that both are one person was taken back.")]
-    excluded: Annotated[bool, means("The device was excluded from the repo.")]
+    excluded: Annotated[bool, means("The device is no member any more.")]
+    renewed: Annotated[
+        bool, means("New secrets keep the device out. False: the next member who may write makes them.")
+    ]
     left: Annotated[bool, means("This user left the repo.")]
     advice: Advice
 

@@ -12,7 +12,9 @@ class MemberView(TypedDict):
 
     user: Id
     permission: HeldPermission
-    person: Annotated[Id, means("User id of the person who owns this device.")]
+    person: Annotated[
+        Id, means("User id of the person who owns this device, as it states or holds by device grants alone.")
+    ]
     name: PersonText
     stated_name: Annotated[str | None, means("What the member calls itself. Null: nothing.")]
     petname: Annotated[str | None, means("What this user calls the member or its person. Null: nothing.")]
@@ -64,12 +66,15 @@ class LeaveResult(MembershipChange):
     """A removal, with the epoch that this node writes in now."""
 
     epoch: Id
+    devices: Annotated[
+        list[Id],
+        means("Other users that were removed with it: devices, and who holds by their device grants."),
+    ]
+    other_devices: Annotated[list[Id], means("Users of the same person that are members still.")]
 
 
 class RemovalResult(LeaveResult):
     """A removal of a member."""
-
-    other_devices: Annotated[list[Id], means("Users of the same person that are members still.")]
 
 
 class InvitationLinkView(TypedDict):
@@ -105,8 +110,18 @@ class MemberChangeView(TypedDict):
     kind: Annotated[
         str,
         one_of(
-            *("joined", "granted", "lowered", "excluded", "left", "renamed"),
-            description="`joined`: by a link. `granted`: by a member. `lowered`: may do less.",
+            *(
+                "joined",
+                "granted",
+                "lowered",
+                "excluded",
+                "left",
+                "renamed",
+                "device_added",
+                "device_removed",
+            ),
+            description="`joined`: by a link. `granted`: by a member. `lowered`: may do less. "
+            "`device_added`: its author gave what it holds to a device of its own.",
         ),
     ]
     user: Annotated[Id, means("The user whose membership or name has changed.")]

@@ -66,3 +66,6 @@ class Proposal(TypedDict):
     proposal: Id
     repo: Id
     checkpoint: Annotated[Id | None, means("The checkpoint's commit, once it is made.")]
+    devices: NotRequired[
+        Annotated[list[Id], means("Of a removal: for whom the same was proposed, beside the user.")]
+    ]

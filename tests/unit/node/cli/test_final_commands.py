@@ -50,8 +50,9 @@ def test_what_cannot_be_undone_is_refused_where_nobody_can_be_asked(
 def test_nobody_is_asked_whether_to_exclude_somebody_who_is_not_there(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ben = {"user": "q" * 52, "name": "Ben", "stated_name": "Benjamin", "petname": None}
-    api = SimpleNamespace(list_members=lambda _repo: {"members": [ben]})
+    ben = {"user": "q" * 52, "person": "q" * 52, "name": "Ben", "stated_name": "Benjamin", "petname": None}
+    silent = {**ben, "user": "s" * 52, "name": "", "stated_name": None}
+    api = SimpleNamespace(list_members=lambda _repo: {"members": [ben, silent]})
     asked: list[str] = []
 
     def prompt(text: str, **_: object) -> str:
@@ -66,7 +67,10 @@ def test_nobody_is_asked_whether_to_exclude_somebody_who_is_not_there(
     assert asked == []
     for called in ("Ben", "Benjamin", "qqqq"):
         assert run_command(monkeypatch, "member", "exclude", "notes", called) == 2
-        assert "Exclude Ben from notes?" in asked.pop()
+        assert "Exclude Ben from notes?" in asked[-1]
+        assert "1 device of the same person will go along: ssssssssssss." in asked.pop()
+    assert run_command(monkeypatch, "member", "exclude", "notes", "Ben", "--alone") == 2
+    assert "go along" not in asked.pop()
 
 
 def test_nobody_is_asked_whether_to_remove_a_device_that_is_not_there(

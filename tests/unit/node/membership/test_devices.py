@@ -19,72 +19,20 @@ from node.runtime.errors import ServiceError
 from protocol.crypto.keys import UserSeed
 from protocol.formats.body import Body, Join, Permission
 from protocol.formats.devices import DevicesRepo, HandOn
-from protocol.formats.links import DeviceLink, device_link_text, parse_device_link
+from protocol.formats.links import device_link_text, parse_device_link
 from protocol.formats.proofs import prove_invitation
-from protocol.formats.text import id_text
-from protocol.ids import UserId, root_branch
+from protocol.ids import root_branch
 from protocol.limits.formats import DEVICE_COUNT_MAX
 from storage.repos.repos import Repo
-from tests.support.machine import fail_after
+from tests.support.devices import add, held, join, member_of, persons, repo_of, settle, user
 from tests.support.nodes import Node, connected, open_nodes
 from tests.support.served import service_of
-
-
-def user(node: Node) -> str:
-    """Return the id of a node's user."""
-    return id_text(node.author.user)
-
-
-def repo_of(node: Node, repo: Repo) -> Repo | None:
-    """Return the same repo on another node."""
-    return next((one for one in node.replica.repos.values() if one.repo_id == repo.repo_id), None)
-
-
-def held(node: Node, repo: Repo, other: Node) -> Permission | None:
-    """Return what the other's user may do in a repo, as far as a node knows."""
-    here = repo_of(node, repo)
-    return None if here is None else node.replica.permission(here, other.author.user)
-
-
-def persons(node: Node, repo: Repo) -> dict[UserId, UserId]:
-    """Return who is whose device, as a node shows it."""
-    return dict(node.replica.persons(repo.repo_id))
-
-
-async def settle(*nodes: Node) -> None:
-    """Connect all to the first for a while, twice."""
-    first, *others = nodes
-    with fail_after(120):
-        for other in [*others, *others]:
-            async with connected(other, first):
-                await trio.sleep(10)
-
-
-async def add(laptop: Node, folder: Path) -> DeviceLink:
-    """Return a link for a device of the laptop's user."""
-    return parse_device_link((await service_of(laptop, folder).people.pairing.add(3600))["link"])
-
-
-async def join(phone: Node, laptop: Node, folder: Path) -> DeviceLink:
-    """Make the phone a device of the laptop's user."""
-    link = await add(laptop, folder)
-    await phone.joiner.begin(link.opened(), link.person)
-    await settle(laptop, phone)
-    return link
 
 
 @pytest.fixture
 def people(tmp_path: Path) -> Iterator[list[Node]]:
     with open_nodes(tmp_path, "laptop", "phone", "tablet", "boss") as nodes:
         yield nodes
-
-
-async def member_of(boss: Node, laptop: Node, permission: Permission = Permission.WRITE) -> Repo:
-    """Make a repo of the boss's that the laptop's user is in."""
-    repo, _ = boss.create_repo("work")
-    await laptop.joiner.begin(boss.invite(repo, permission))
-    await settle(boss, laptop)
-    return repo
 
 
 async def test_a_client_that_leaves_while_devices_are_founded_leaves_them_whole(
@@ -103,34 +51,6 @@ async def test_a_client_that_leaves_while_devices_are_founded_leaves_them_whole(
     monkeypatch.undo()
     await add(laptop, tmp_path)
     assert [repo.name for repo in laptop.replica.repos.values()] == ["devices"]
-
-
-@pytest.mark.slow
-async def test_where_the_first_may_not_grant_the_other_follows_and_an_admin_is_told(
-    people: list[Node], tmp_path: Path, autojump_clock: MockClock
-) -> None:
-    laptop, phone, _, boss = people
-    repo = await member_of(boss, laptop)
-    await join(phone, laptop, tmp_path)
-    assert repo_of(phone, repo) is not None
-    assert held(phone, repo, phone) is None
-    _, device = (await service_of(laptop, tmp_path).people.pairing.list_all())["devices"]
-    (stands,) = device["repos"]
-    command = f"ravel member grant work {user(phone)} write"
-    assert (stands["permission"], stands["shown"]) == (None, False)
-    assert command in stands["advice"]
-    await service_of(boss, tmp_path).people.members.grant("work", user(phone), "write")
-    await settle(boss, laptop, phone)
-    for node in (boss, laptop, phone):
-        assert held(node, repo, phone) is Permission.WRITE
-        assert persons(node, repo) == {phone.author.user: laptop.author.user}
-    listed = (await service_of(boss, tmp_path).people.members.list_all("work"))["members"]
-    assert {one["user"]: one["person"] for one in listed} == {
-        user(boss): user(boss),
-        user(laptop): user(laptop),
-        user(phone): user(laptop),
-    }
-    assert [one["user"] for one in listed if one["person"] == user(laptop)] == [user(laptop), user(phone)]
 
 
 @pytest.mark.slow
@@ -242,20 +162,17 @@ async def test_a_removed_device_is_out_everywhere_and_comes_back_by_a_new_link(
     work = await member_of(boss, laptop)
     mine, _ = laptop.create_repo("mine")
     link = await join(phone, laptop, tmp_path)
-    await service_of(boss, tmp_path).people.members.grant("work", user(phone), "write")
     await settle(boss, laptop, phone)
     assert persons(boss, work) == {phone.author.user: laptop.author.user}
     service = service_of(laptop, tmp_path)
     removed = (await service.people.pairing.remove(user(phone)[:10]))["repos"]
-    told = {one["name"]: (one["taken_back"], one["excluded"], one["advice"]) for one in removed}
-    assert told["mine"] == (True, True, "")
-    assert told["devices"] == (True, True, "")
-    assert told["work"][:2] == (True, False)
-    assert f"ravel member exclude work {user(phone)}" in told["work"][2]
+    told = {
+        one["name"]: (one["taken_back"], one["excluded"], one["renewed"], one["advice"]) for one in removed
+    }
+    assert told == dict.fromkeys(["mine", "devices", "work"], (True, True, True, ""))
     await settle(boss, laptop, phone)
     await settle(laptop, phone)
-    assert held(laptop, mine, phone) is None
-    assert held(boss, work, phone) is Permission.WRITE
+    assert held(laptop, mine, phone) is held(boss, work, phone) is None
     assert persons(boss, work) == persons(laptop, work) == persons(laptop, mine) == {}
     assert find_home(phone.replica, phone.author.user) is None
     later, _ = laptop.create_repo("later")
@@ -314,13 +231,22 @@ async def test_when_the_first_is_lost_another_begins_anew(
     assert "repo fork" in told["mine"]["advice"], "a founding owner is excluded by nobody"
     assert "propose-removal" in told["ours"]["advice"], "but by a council"
     assert "nobody may" not in told["ours"]["advice"]
-    await service_of(boss, tmp_path).people.members.remove("work", user(laptop), "")
+    members = service_of(boss, tmp_path).people.members
+    assert (await members.remove("work", user(laptop), ""))["devices"] == [user(phone)]
+    await members.grant("work", user(phone), "write")
     await settle(boss, phone)
     assert held(boss, work, laptop) is None
     assert persons(phone, mine) == {}
     await join(tablet, phone, tmp_path)
     await settle(boss, phone)
-    assert persons(phone, mine) == persons(boss, work) == {tablet.author.user: phone.author.user}
+    assert persons(boss, work) == {tablet.author.user: phone.author.user}
+    # What it holds as a device it does not give on by itself.
+    (given,) = [
+        one
+        for one in (await service_of(phone, tmp_path).people.pairing.sync())["given"]
+        if one["name"] == "mine"
+    ]
+    assert f"`ravel member grant mine {user(tablet)} owner`" in given["advice"]
 
 
 @pytest.mark.slow
@@ -331,14 +257,12 @@ async def test_excluding_one_device_tells_of_the_others(
     work = await member_of(boss, laptop)
     await join(phone, laptop, tmp_path)
     service = service_of(boss, tmp_path)
-    await service.people.members.grant("work", user(phone), "write")
     await settle(boss, laptop, phone)
     await settle(boss, phone)
-    assert (await service.people.members.remove("work", user(phone), "read"))["other_devices"] == [
-        user(laptop)
-    ]
-    done = await service.people.members.remove("work", user(phone), "", person=True)
-    assert done["other_devices"] == []
+    done = await service.people.members.remove("work", user(phone), "read", person=False)
+    assert (done["devices"], done["other_devices"]) == ([], [user(laptop)])
+    done = await service.people.members.remove("work", user(phone), "")
+    assert (done["devices"], done["other_devices"]) == ([user(laptop)], [])
     assert held(boss, work, laptop) is held(boss, work, phone) is None
 
 

@@ -21,6 +21,7 @@ from node.content.search_words import parse_query
 from node.contract.json_documents import JsonChange
 from node.membership.quorums import Quorums
 from node.runtime.blocking import inline
+from protocol.formats.body import Permission
 from protocol.formats.document_kinds import DICT, SET
 from protocol.formats.links import parse_device_link
 from protocol.formats.text import id_text
@@ -179,19 +180,27 @@ async def test_an_owner_whom_two_others_replaced_reads_nothing(
         await assert_reads_nothing(*rooms, folder=tmp_path / "relays")
 
 
+@pytest.mark.parametrize("permission", [None, Permission.WRITE])
 async def test_a_lost_phone_reads_nothing_once_it_is_removed(
-    tmp_path: Path, autojump_clock: MockClock
+    tmp_path: Path, autojump_clock: MockClock, permission: Permission | None
 ) -> None:
-    with open_nodes(tmp_path, "laptop", "phone") as (laptop, phone), fail_after(600):
-        repo, _ = laptop.create_repo()
+    """Also in a repo of somebody else's, where its person only writes."""
+    names = ["laptop", "phone", *([] if permission is None else ["boss"])]
+    with open_nodes(tmp_path, *names) as nodes, fail_after(600):
+        laptop, phone, *others = nodes
+        repo, _ = (others or [laptop])[0].create_repo()
+        if permission is not None:
+            await laptop.joiner.begin(others[0].invite(repo, permission))
+            await _meet(laptop, *others)
         pairing = service_of(laptop, tmp_path / "pairing").people.pairing
         link = parse_device_link((await pairing.add(3600))["link"])
         await phone.joiner.begin(link.opened(), link.person)
         await _meet(laptop, phone)
-        rooms = [Room(one, tmp_path, repo.repo_id) for one in (phone, laptop)]
+        await _meet(laptop, phone)
+        rooms = [Room(one, tmp_path, repo.repo_id) for one in (phone, laptop, *others)]
         await rooms[0].service.posts.write(id_text(rooms[0].main.branch_id), "from the phone")
-        await _meet(laptop, phone)
+        await _meet(laptop, phone, *others)
         removed = await pairing.remove(id_text(phone.author.user))
-        assert all(one["excluded"] for one in removed["repos"])
-        await _meet(laptop, phone)
+        assert all(one["excluded"] and one["renewed"] for one in removed["repos"])
+        await _meet(laptop, phone, *others)
         await assert_reads_nothing(*rooms, folder=tmp_path / "relays")

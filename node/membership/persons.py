@@ -1,0 +1,99 @@
+"""Finds the users of one person, and who else goes along where a person is removed from a repo.
+
+Statements of both keys show who is a device of whom. But a person may give rights to a key that never says whose it is: so
+who holds all its rights by device grants of one member is that member's device here, too. No verdict rests on it.
+"""
+
+from collections.abc import Collection, Mapping
+
+from protocol.formats.body import DeviceGrant, Permission
+from protocol.ids import UserId
+from verifier.membership import Membership
+from verifier.operations import Operation
+
+
+def find_persons_in(membership: Membership, stated: Mapping[UserId, UserId]) -> dict[UserId, UserId]:
+    """Map each device that is a member to the first device of its person. Hold `membership_lock`.
+
+    `stated` has the devices that statements show. A person may be no member any more. Costs O(credentials).
+    """
+    now, operations = membership.now(), membership.operations
+    found = dict(stated)
+    for user in operations.users():
+        if user in found or not any(isinstance(one.body, DeviceGrant) for one in operations.grants_of(user)):
+            continue
+        credentials = now.credentials_of(user)
+        givers = {stated.get(one.author, one.author) for one in credentials}
+        if len(givers) == 1 and all(isinstance(one.body, DeviceGrant) for one in credentials):
+            found[user] = givers.pop()
+    return {user: _first_of(found, user) for user in found}
+
+
+def _first_of(persons: Mapping[UserId, UserId], user: UserId) -> UserId:
+    seen = {user}
+    while (person := persons.get(user)) is not None and person not in seen:
+        seen.add(person)
+        user = person
+    return user
+
+
+def find_rights_otherwise(
+    membership: Membership, user: UserId, givers: Collection[UserId] | None = None
+) -> list[tuple[Permission, Operation]]:
+    """Find the rights of a user that are not by device grants of `givers`, or of anybody, each with its credential.
+
+    Hold `membership_lock`.
+    """
+    rights, operations = membership.now().rights_held(user), membership.operations
+    found = [(Permission(right.permission), operations[right.credential]) for right in rights]
+    return [
+        (permission, one)
+        for permission, one in found
+        if not isinstance(one.body, DeviceGrant) or (givers is not None and one.author not in givers)
+    ]
+
+
+def held_otherwise(
+    membership: Membership, user: UserId, givers: Collection[UserId] | None = None
+) -> Permission | None:
+    """Return the highest permission of `find_rights_otherwise`; None if there is none. Hold `membership_lock`."""
+    return max((held for held, _ in find_rights_otherwise(membership, user, givers)), default=None)
+
+
+def users_of(persons: Mapping[UserId, UserId], user: UserId) -> set[UserId]:
+    """Return all users of the person that a user is of, itself included."""
+    first = persons.get(user, user)
+    return {user, first, *(one for one, person in persons.items() if person == first)}
+
+
+def find_companions(
+    membership: Membership,
+    persons: Mapping[UserId, UserId],
+    me: UserId,
+    user: UserId,
+    keeps: Permission | None,
+) -> dict[UserId, Permission | None]:
+    """Find who goes along where `me` lowers a user's permission to `keeps`, each with what it keeps.
+
+    These are the person's other users that hold more, and who holds more by device grants of these: that is taken alone. Of
+    one's own devices each goes by itself, and the first one with the others. `persons` are those of `find_persons_in`. Hold
+    `membership_lock`. Costs O(credentials).
+    """
+    now, operations, same = membership.now(), membership.operations, users_of(persons, user)
+    if me in same and (me != user or me in persons):
+        return {}
+    given = {
+        one.body.user
+        for giver in same
+        for one in operations.deciding_by(giver)
+        if isinstance(one.body, DeviceGrant)
+    }
+    found: dict[UserId, Permission | None] = {}
+    for one in sorted((same | given) - {user}):
+        left = keeps
+        if one not in same:
+            otherwise = held_otherwise(membership, one, same)
+            left = max((some for some in (keeps, otherwise) if some is not None), default=None)
+        if (now.permission(one) or 0) > (left or 0):
+            found[one] = left
+    return found
