@@ -19,7 +19,7 @@ from tests.support.exports import (
 )
 
 _LAST_MS: Final = T0_MS + 20 * DAY_MS
-_OPERATIONS: Final = ("init", "grant", "join", "remove", "epoch-init", "tag")
+_OPERATIONS: Final = ("init", "grant", "device-grant", "join", "remove", "epoch-init", "tag")
 
 
 @st.composite

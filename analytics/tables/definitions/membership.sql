@@ -8,7 +8,7 @@
 -- commit_id binary: the commit
 -- time bigint (ms since 1970-01-01 UTC): its stated time
 -- author binary: its author
--- operation string: init, grant, join or remove
+-- operation string: init, grant, device-grant, join or remove
 -- member binary: the member
 -- permission string: what it gives, or a removal leaves
 -- step int: 1: came, -1: went, 0: neither
@@ -24,9 +24,9 @@ WITH counting AS (
         operation,
         member,
         permission,
-        CASE WHEN operation IN ('init', 'grant', 'join') THEN 1 WHEN permission IS NULL THEN 0 END AS said
+        CASE WHEN operation IN ('init', 'grant', 'device-grant', 'join') THEN 1 WHEN permission IS NULL THEN 0 END AS said
     FROM operations
-    WHERE is_read AND counts AND operation IN ('init', 'grant', 'join', 'remove')
+    WHERE is_read AND counts AND operation IN ('init', 'grant', 'device-grant', 'join', 'remove')
 ), following AS (
     SELECT
         repo_id,

@@ -45,7 +45,7 @@ SELECT
     time,
     author,
     position IS NOT NULL AND CASE
-        WHEN operation IN ('init', 'grant', 'join', 'remove') THEN coalesce(
+        WHEN operation IN ('init', 'grant', 'device-grant', 'join', 'remove') THEN coalesce(
             member IS NOT NULL
             AND (permission IN ($permissions) OR (permission IS NULL AND operation = 'remove')),
             false

@@ -87,7 +87,9 @@ def histories(draw: st.DrawFn) -> tuple[list[Row], list[Said]]:
             name = f"{repo}{number}"
             before = [row.name for row in own[-3:]]
             acks = draw(st.lists(st.sampled_from(before), unique=True, min_size=1, max_size=2))
-            operation = draw(st.sampled_from(["grant", "join", "remove", "epoch-init", "tag", "unknown:x"]))
+            operation = draw(
+                st.sampled_from(["grant", "device-grant", "join", "remove", "epoch-init", "tag", "unknown:x"])
+            )
             permission = draw(st.sampled_from([*PERMISSIONS, None, "emperor"]))
             member = draw(st.sampled_from([*"abcd", None]))
             kind = operation if draw(st.integers(0, 9)) else "post"
@@ -103,7 +105,7 @@ def histories(draw: st.DrawFn) -> tuple[list[Row], list[Said]]:
 def _is_read(one: Said, kinds: Mapping[str, str]) -> bool:
     if kinds.get(one.name) != one.operation:
         return False
-    if one.operation in ("init", "grant", "join"):
+    if one.operation in ("init", "grant", "device-grant", "join"):
         return one.member is not None and one.permission in PERMISSIONS
     if one.operation == "remove":
         return one.member is not None and (one.permission is None or one.permission in PERMISSIONS)
@@ -119,7 +121,7 @@ def naive_membership(rows: Sequence[Row], said: Sequence[Said]) -> list[tuple[by
     found = []
     read = [one for one in said if _is_read(one, kinds) and one.counts]
     for one in sorted(read, key=lambda one: (order[one.name], id_of(one.member or ""))):
-        if one.operation not in ("init", "grant", "join", "remove"):
+        if one.operation not in ("init", "grant", "device-grant", "join", "remove"):
             continue
         assert one.member is not None
         before = one.member in there

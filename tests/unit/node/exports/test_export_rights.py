@@ -22,7 +22,7 @@ from node.ingest.tables import Tables
 from node.timelines.tangles import TangleQuestion, show_tangle
 from protocol.crypto.keys import HashKey, InvitationSeed, UserSeed
 from protocol.crypto.signing import key_pair
-from protocol.formats.body import Grant, Invite, Join, Permission, Remove, Revoke
+from protocol.formats.body import DeviceGrant, Grant, Invite, Join, Permission, Remove, Revoke
 from protocol.formats.content import Post
 from protocol.formats.devices import Device
 from protocol.formats.proofs import device_digest, prove_invitation
@@ -69,10 +69,10 @@ def _tell(world: World) -> dict[str, Author]:
     people = {name: _author(world, name) for name in ("bob", "carol", "dan", "erin")}
     ann, bob, carol, dan = world.author, people["bob"], people["carol"], people["dan"]
     ann.write(root, Grant(bob.user, Permission.ADMIN))
-    ann.write(root, Grant(dan.user, Permission.WRITE))
     invite = Invite(key_pair(INVITATION)[0], Permission.WRITE, 2, NOW_MS + 1)
     link, _ = ann.write(root, invite)
     carol.write(root, Join(link.commit_id, prove_invitation(INVITATION, world.repo.repo_id, carol.user)))
+    carol.write(root, DeviceGrant(dan.user, Permission.WRITE))
     digest = device_digest(world.repo.repo_id, carol.user, dan.user, 1)
     said, _ = carol.write(root, Device(carol.user, dan.user, 1, carol.sign(digest), dan.sign(digest)))
     before = (said.commit_id,)
@@ -99,14 +99,15 @@ def test_operations_and_members_are_those_of_the_nodes_own_resolution(world: Wor
     said = [
         (row["operation"], names.get(row["member"]), row["permission"], row["counts"])
         for row in rows
-        if row["operation"] in ("init", "grant", "invite", "join", "remove", "revoke", "device")
+        if row["operation"]
+        in ("init", "grant", "invite", "join", "remove", "revoke", "device", "device-grant")
     ]
     assert said == [
         ("init", "ann", "owner", True),
         ("grant", "bob", "admin", True),
-        ("grant", "dan", "write", True),
         ("invite", None, "write", True),
         ("join", "carol", "write", True),
+        ("device-grant", "dan", "write", True),
         ("device", None, None, True),
         ("grant", "erin", "write", False),
         ("remove", "bob", None, True),
