@@ -36,6 +36,8 @@ def test_changes_stand_where_they_belong_by_time() -> None:
         ("granted", "admin", "(granted Ben: may all that an admin may)"),
         ("lowered", "read", "(lowered Ben: may read)"),
         ("excluded", None, "(excluded Ben)"),
+        ("device_added", "write", "(added a computer: may write)"),
+        ("device_removed", None, "(removed a computer)"),
         ("left", None, "(left)"),
         ("renamed", None, "(was called Bob before)"),
         ("of a later version", None, "(of a later version)"),
