@@ -556,7 +556,7 @@ def leave(
     force: Annotated[bool, typer.Option("--force", help="Leave even as the last owner.")] = False,
     yes: YesOption = False,
 ) -> "LeaveResult":
-    """Leave a repo. What is here stays here, and goes on being replicated."""
+    """Leave a repo, on the first device with all devices of the person. What is here stays here, and is replicated."""
 
     def question() -> str:
         api.list_branches(repo)  # whether there is such a repo is told first

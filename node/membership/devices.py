@@ -135,6 +135,9 @@ def find_due(membership: Membership, person: UserId, device: UserId, *, is_new: 
     last device grant. A removal by others that took down the person as well is no drop of the device.
     """
     now, operations = membership.now(), membership.operations
+    has = now.permission(device) or 0
+    if (now.permission(person) or 0) <= has:
+        return None
     grants = [
         one
         for one in operations.deciding_by(person)
@@ -156,7 +159,7 @@ def find_due(membership: Membership, person: UserId, device: UserId, *, is_new: 
     held = find_rights_otherwise(membership, person)
     highest = max((permission for permission, _ in held), default=None)
     known = max((permission for permission, one in held if not is_new and is_known(one)), default=0)
-    return highest if (highest or 0) > max(known, now.permission(device) or 0) else None
+    return highest if (highest or 0) > max(known, has) else None
 
 
 class DeviceKeeper:

@@ -60,7 +60,7 @@ def _views(
     name_of: Callable[[UserId], str],
 ) -> Iterator[MemberChangeView]:
     called: dict[UserId, str | None] = {}
-    added: set[UserId] = set()
+    there: set[UserId] = set()
 
     def view(
         kind: str, one: Operation, user: UserId, permission: Permission | None = None
@@ -82,18 +82,19 @@ def _views(
             case Join() if now.counts(one):
                 invitation = operations.find(one.body.invitation)
                 body = None if invitation is None else invitation.body
+                there.add(one.author)
                 yield view("joined", one, one.author, body.permission if isinstance(body, Invite) else None)
             case Grant() | DeviceGrant() if now.counts(one):
-                is_first = isinstance(one.body, DeviceGrant) and one.body.user not in added
-                added.update([one.body.user] if is_first else [])
-                yield view("device_added" if is_first else "granted", one, one.body.user, one.body.permission)
+                user = one.body.user
+                is_new = isinstance(one.body, DeviceGrant) and user not in there
+                there.add(user)
+                yield view("device_added" if is_new else "granted", one, user, one.body.permission)
             case Remove() if now.has_effect(one):
-                kind = "device_removed" if one.is_device_removal else "excluded"
+                kind = "left" if one.is_leave else "lowered"
                 if one.body.keeps is None:
-                    added.discard(one.body.user)
-                    kind = "left" if one.is_leave else kind
-                else:
-                    kind = "left" if one.is_leave else "lowered"
+                    there.discard(one.body.user)
+                    if not one.is_leave:
+                        kind = "device_removed" if one.is_device_removal else "excluded"
                 yield view(kind, one, one.body.user, one.body.keeps)
             case Profile() if now.counts(one):
                 before, after = called.get(one.author), one.body.name

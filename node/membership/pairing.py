@@ -161,6 +161,13 @@ class Pairing:
             "advice": "",
         }
         asks = f"ask for `ravel member exclude {repo.name} {id_text(device)}`"
+        if (
+            device == home.person
+            and not is_home
+            and (held := await run(self._hub.replica.permission, repo, me))
+        ):
+            # Its devices go along: what they hold, it gave.
+            asks += f" and then `ravel member grant {repo.name} {id_text(me)} {held.name.lower()}`"
         try:
             done["taken_back"] = await write_job(self._hub, partial(self._retract, home, repo, device))
             if is_home and me != home.person and device in (me, home.person):

@@ -32,7 +32,7 @@ export const ofJoining = {
   joined: (name) => `Du bist jetzt Mitglied von ${name}.`,
   following: (name) => `Du liest jetzt ${name}.`,
   leaveTitle: "Dieses Repo verlassen",
-  leaveAbout: "Du bist dann kein Mitglied mehr. Was geschrieben wurde, bleibt bei allen, und du behältst, was du hast.",
+  leaveAbout: "Du bist dann kein Mitglied mehr; auf dem ersten deiner Geräte gehen alle. Was geschrieben wurde, bleibt bei allen, und du behältst, was du hast.",
   leave: "Verlassen",
   leaveQuestion: (name) => `${name} verlassen? Nur eine neue Einladung bringt dich zurück.`,
   left: (name) => `Du hast ${name} verlassen.`,

@@ -349,6 +349,7 @@ export const SAID = {
   "run `ravel device remove` on the first device too": "führe auch auf dem ersten Gerät `ravel device remove` aus",
   "others gave it the permission {0}": "andere gaben ihm die Berechtigung {0}",
   "ask for `ravel member exclude {0}`": "bitte um `ravel member exclude {0}`",
+  "ask for `ravel member exclude {0}` and then `ravel member grant {1}`": "bitte um `ravel member exclude {0}` und dann `ravel member grant {1}`",
   "an admin may: `ravel member grant {0}`": "ein Admin darf: `ravel member grant {0}`",
   "this user has no other devices": "diese Person hat keine anderen Geräte",
   "this user is a device of {0}": "das ist ein Gerät von {0}",

@@ -32,7 +32,7 @@ export const ofJoining = {
   joined: (name) => `You are a member of ${name} now.`,
   following: (name) => `You read ${name} now.`,
   leaveTitle: "Leave this repo",
-  leaveAbout: "You stop being a member. What was written stays with everybody, and you keep what you have.",
+  leaveAbout: "You stop being a member; on the first of your devices, they all do. What was written stays with everybody, and you keep what you have.",
   leave: "Leave",
   leaveQuestion: (name) => `Leave ${name}? Only a new invitation brings you back.`,
   left: (name) => `You left ${name}.`,

@@ -225,7 +225,10 @@ async def test_when_the_first_is_lost_another_begins_anew(
     removed = (await service_of(phone, tmp_path).people.pairing.remove(user(laptop)))["repos"]
     told = {one["name"]: one for one in removed}
     assert not told["work"]["excluded"], "the first device made it an admin, and is senior"
-    assert f"ravel member exclude work {user(laptop)}" in told["work"]["advice"]
+    again = (
+        f"`ravel member exclude work {user(laptop)}` and then `ravel member grant work {user(phone)} admin`"
+    )
+    assert again in told["work"]["advice"]
     assert f"senior to {user(laptop)[:12]}: {user(boss)[:12]}" in told["work"]["advice"]
     assert not told["mine"]["excluded"]
     assert "repo fork" in told["mine"]["advice"], "a founding owner is excluded by nobody"
