@@ -7,8 +7,9 @@ import pytest
 from trio.testing import MockClock
 
 from node.membership.members import Members
+from node.runtime.errors import ServiceError
 from protocol.formats.body import DeviceGrant, Grant, Invite, Permission
-from protocol.ids import InvitationKey
+from protocol.ids import InvitationKey, UserId
 from storage.commits.commits import load_timeline
 from storage.repos.repos import Branch, Repo
 from tests.support.devices import held, join, member_of, persons, repo_of, settle, user
@@ -125,6 +126,25 @@ async def test_what_a_thief_does_with_a_device_beside_its_removal_is_void(
         assert count_posts(node, work, phone) == 0
     listed = (await members(boss, tmp_path).invitations("work"))["invitations"]
     assert {one["author"]: one["revoked"] for one in listed}[user(phone)]
+
+
+async def test_a_stolen_device_gives_nothing_on_and_removes_none_that_came_before(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    laptop, phone, later, boss = people
+    work = await member_of(boss, laptop)
+    await members(boss, tmp_path).grant("work", user(laptop), "admin")
+    await settle(boss, laptop)
+    await join(phone, laptop, tmp_path)
+    laptop.author.write(root_of(laptop, work), DeviceGrant(later.author.user, Permission.ADMIN))
+    await settle(laptop, phone)
+    thief = members(phone, tmp_path)
+    with pytest.raises(ServiceError, match="M17"):
+        phone.author.write(root_of(phone, work), DeviceGrant(UserId(bytes(range(32))), Permission.READ))
+    with pytest.raises(ServiceError, match="not senior"):
+        await thief.remove("work", user(laptop), "")
+    await thief.remove("work", user(later), "")
+    assert held(phone, work, later) is None, "as an admin it removes who came after it"
 
 
 async def test_a_device_gets_what_its_person_gets_later(

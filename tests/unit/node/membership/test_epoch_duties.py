@@ -17,7 +17,7 @@ from node.runtime.errors import ServiceError
 from protocol.crypto.epoch_boxes import BOX_SIZE, Sealer
 from protocol.crypto.keys import InvitationSeed, UserSeed
 from protocol.crypto.signing import key_pair
-from protocol.formats.body import Grant, Invite, Join, Permission, Revoke
+from protocol.formats.body import DeviceGrant, Grant, Invite, Join, Permission, Revoke
 from protocol.formats.content import Post
 from protocol.formats.epochs import EpochOpen
 from protocol.formats.links import RENEWAL_NOTE
@@ -302,6 +302,16 @@ def test_who_granted_hands_the_epoch_over_at_once(people: list[Person]) -> None:
     assert {one[2] for one in hands} == {alice.epoch.epoch_id}
     carol.hear(alice)
     assert carol.epoch.writers_seed is not None
+
+
+def test_a_writer_hands_its_device_the_epoch_at_once(people: list[Person]) -> None:
+    _, bob, _, dave = people
+    all_members(people, p3=Permission.READ)
+    bob.author.write(bob.root, DeviceGrant(dave.user, Permission.WRITE))
+    assert bob.act(0.0) is None
+    assert [one for one in handed(bob) if one[0] == bob.user and one[3] == dave.user and one[4]]
+    dave.hear(bob)
+    assert dave.epoch.writers_seed is not None
 
 
 @pytest.mark.parametrize("is_admin", [True, False])
