@@ -39,6 +39,7 @@ SHAPES = {
     ),
     "join1": (("invitation", identity), ("proof", raw(64))),
     "grant2": (("user", identity), ("permission", permission)),
+    "device-grant1": (("user", identity), ("permission", permission)),
     "remove1": (
         ("user", identity),
         ("keeps", maybe(permission)),

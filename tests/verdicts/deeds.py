@@ -13,14 +13,13 @@ from .rules import (
     View,
     council,
     covering,
-    credentials,
     enough,
     first_approvals,
-    holds,
     in_force,
     is_void,
     members,
     permission,
+    rights_of,
     senior,
     used_up,
 )
@@ -290,13 +289,13 @@ class Deeds(World):
         if covering(view):
             return
         me = self.id(user)
-        mine = self.rights(view, me, ADMIN)
+        mine = [right for right in rights_of(view, me) if right[1] >= ADMIN]
         others = [one for one in sorted(members(view)) if one != me]
         self.chance.shuffle(others)
         for other in others:
             held = permission(view, other)
             keeps = self.chance.choice([None, None, None, READ, WRITE, MANAGE])
-            above = self.rights(view, other, (keeps or NONE) + 1)
+            above = [right for right in rights_of(view, other) if right[1] > (keeps or NONE)]
             if held > (keeps or NONE) and all(
                 any(senior(self.graph, by, right) for by in mine) for right in above
             ):
@@ -306,15 +305,6 @@ class Deeds(World):
                     if self.chance.random() < 0.8:
                         self.ready(user, self.view_of(user))
                 return
-
-    def rights(self, view, user, low):
-        """The rights that a user holds from a permission on."""
-        return [
-            (credential, level)
-            for credential, top in credentials(view, user)
-            for level in range(low, top + 1)
-            if holds(view, user, (credential, level))
-        ]
 
     def ends(self, user, other):
         """The ends of a member's feeds as a user sees them; sometimes none, sometimes others."""
@@ -470,7 +460,7 @@ class Deeds(World):
                 and not used_up(view, proposal)
                 and enough(covering(view), first_approvals(view, proposal, right))
             ):
-                above = self.rights(view, removed, READ)
+                above = rights_of(view, removed)
                 if all(senior(self.graph, right, one) for one in above):
                     epoch = self.ready(user, view)
                     if epoch:

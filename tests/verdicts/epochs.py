@@ -5,6 +5,7 @@ An epoch is known by the id of its init.
 
 from .crypto import ZEROS
 from .rules import (
+    GRANTS,
     WRITE,
     concurrent,
     counts,
@@ -87,7 +88,7 @@ def may_hold(view, epoch):
             users.update(entry[0] for entry in op.body.boxes)
         for op in published(view, one.id):
             users.add(op.author)
-            if op.body.tag == "grant2":
+            if op.body.tag in GRANTS:
                 users.add(op.body.user)
     return frozenset(users)
 

@@ -13,6 +13,8 @@ from . import (  # noqa: F401  # importing a family registers its cases
     family_claims,
     family_commits,
     family_council,
+    family_device_removals,
+    family_devices,
     family_due,
     family_epochs,
     family_keys,

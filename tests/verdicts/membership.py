@@ -13,16 +13,18 @@ from .rules import (
     council,
     counts,
     covering,
-    credentials,
     enough,
     first_approvals,
+    given_to_devices,
     held_by,
     holds,
     in_force,
     is_leave,
+    is_of_device,
     leaves,
     members,
     permission,
+    rights_of,
     senior,
     sufficing,
 )
@@ -153,11 +155,35 @@ def revoke(graph, before, commit, keys):
 def grant(graph, before, commit, keys):
     """M6."""
     body = commit.body
-    codes = needing(max(ADMIN, body.permission))(graph, before, commit, keys)
+    return needing(max(ADMIN, body.permission))(graph, before, commit, keys) | adding_nothing(before, body)
+
+
+def adding_nothing(before, body):
+    """M6 and M17: whether there is a user, who holds less."""
+    codes = set()
     if not crypto.is_public_key(body.user):
         codes.add("bad_user")
     if permission(before, body.user) >= body.permission:
         codes.add("already_holds")
+    return codes
+
+
+def device_grant(graph, before, commit, keys):
+    """M17."""
+    user, level = commit.body.user, commit.body.permission
+    codes = needing(level)(graph, before, commit, keys) | adding_nothing(before, commit.body)
+    direct = [
+        right
+        for right in rights_of(before, commit.author)
+        if graph.commits[right[0]].body.tag != "device-grant1"
+    ]
+    if not any(right[1] >= level for right in direct):
+        codes.add("not_permitted")
+    given = given_to_devices(before, commit.author)
+    others = {graph.commits[one].body.user for one in given} - {user}
+    holding = [one for one in others if any(by in given for by, _ in rights_of(before, one))]
+    if len(given) > 63 or len(holding) > 14:
+        codes.add("too_many_devices")
     return codes
 
 
@@ -174,7 +200,8 @@ def remove(graph, before, commit, keys):
         if not permission(before, commit.author):
             codes.add("unknown_author")
         return codes
-    codes |= write(graph, before, commit, keys)
+    least = READ if is_of_device(graph, commit.id) else WRITE
+    codes |= needing(least)(graph, before, commit, keys)
     if by_council(graph, commit.id):
         return codes
     rights = [
@@ -196,16 +223,6 @@ def remove(graph, before, commit, keys):
     if "not_permitted" in codes and council(before):
         codes.add("needs_quorum")
     return codes
-
-
-def rights_of(view, user):
-    """All rights that a user holds after a set."""
-    return [
-        (credential, level)
-        for credential, top in credentials(view, user)
-        for level in range(1, top + 1)
-        if holds(view, user, (credential, level))
-    ]
 
 
 def starting(graph, before, commit, keys):
@@ -355,6 +372,7 @@ ROOT = {
     "invite1": invite,
     "join1": join,
     "grant2": grant,
+    "device-grant1": device_grant,
     "remove1": remove,
     "revoke1": revoke,
     "adopt1": admin,

@@ -7,6 +7,7 @@ it; answers are remembered for each view, since the page asks the same ones agai
 
 NONE, READ, WRITE, MANAGE, ADMIN, OWNER, COUNCIL = range(7)
 FOUNDINGS = ("init2", "init3")
+GRANTS = ("grant2", "device-grant1")
 NAMES = {READ: "read", WRITE: "write", MANAGE: "manage", ADMIN: "admin", OWNER: "owner"}
 
 
@@ -149,8 +150,12 @@ def needs(graph, commit):
     tag = commit.body.tag
     if tag in (*FOUNDINGS, "join1") or is_leave(commit) or is_withdrawal(graph, commit):
         return NONE
-    if tag == "remove1" or tag == "answer1":
+    if tag == "answer1":
         return ADMIN
+    if tag == "remove1":
+        return READ if is_of_device(graph, commit.id) else ADMIN
+    if tag == "device-grant1":
+        return commit.body.permission
     if tag == "grant2":
         return max(ADMIN, commit.body.permission)
     if tag == "epoch-init3":
@@ -165,11 +170,16 @@ def foundings(view):
     return [op for tag in FOUNDINGS for op in view.all(tag)]
 
 
+def grants(view):
+    """The grants and device grants of a set."""
+    return [op for tag in GRANTS for op in view.all(tag)]
+
+
 @remembered
 def credentials(view, user):
     """The credentials that give this user permissions, each with the highest that it gives."""
     found = [(op.id, OWNER) for op in foundings(view) if user in op.body.owners]
-    found += [(op.id, op.body.permission) for op in view.all("grant2") if op.body.user == user]
+    found += [(op.id, op.body.permission) for op in grants(view) if op.body.user == user]
     found += [(op.id, invited(view.graph, op)) for op in view.all("join1") if op.author == user]
     return found
 
@@ -177,6 +187,25 @@ def credentials(view, user):
 def senior(graph, one, other):
     """R1: whether the right `one` is senior to the right `other`."""
     return one[1] > other[1] or (one[1] == other[1] and one[0] in graph.past[other[0]])
+
+
+@remembered
+def given_to_devices(view, user):
+    """The device grants of a user."""
+    return {op.id for op in view.all("device-grant1") if op.author == user}
+
+
+def is_of_device(graph, removal):
+    """Whether a removal is a device removal: all that it takes, by its own past, its author gave by device grants."""
+    key = ("of device", removal)
+    if key not in graph.answers:
+        commit, before = graph.commits[removal], graph.before(removal)
+        given = given_to_devices(before, commit.author)
+        above = [right for right in rights_of(before, commit.body.user) if right[1] > leaves(commit)]
+        graph.answers[key] = (
+            not is_leave(commit) and not by_council(graph, removal) and all(one in given for one, _ in above)
+        )
+    return graph.answers[key]
 
 
 # Q: quorums.
@@ -199,7 +228,10 @@ def used_up(view, proposal):
     """Q3: whether another's removal of the member has this proposal in its past, counting or not."""
     user = proposal.body.user
     return any(
-        op.body.user == user and op.author != user and proposal.id in view.graph.past[op.id]
+        op.body.user == user
+        and op.author != user
+        and proposal.id in view.graph.past[op.id]
+        and not is_of_device(view.graph, op.id)
         for op in view.all("remove1")
     )
 
@@ -298,7 +330,7 @@ def sufficing(view, op):
         if credential in past
         for permission in range(max(need, READ), top + 1)
     ]
-    if is_removal(commit) and not is_leave(commit):
+    if is_removal(commit) and not is_leave(commit) and not is_of_device(graph, op):
         rights += [(quorum.id, OWNER) for quorum in covering(graph.before(op))]
     return rights
 
@@ -315,7 +347,9 @@ def held_by(view, op, right):
             return False
     elif not holds(view, commit.author, right, op):
         return False
-    return not is_removal(commit) or is_leave(commit) or approved(view, op, right)
+    if not is_removal(commit) or is_leave(commit) or is_of_device(graph, op):
+        return True
+    return approved(view, op, right)
 
 
 def counts(view, op, above=None):
@@ -379,12 +413,24 @@ def takes(view, removal, right, op, above):
         return op is None or removal.id in graph.past[op]
     if op is not None and (op in graph.past[removal.id] or names(view, removal.id, op)):
         return False
+    if is_of_device(graph, removal.id) and right[0] not in given_to_devices(view, removal.author):
+        return False
     return any(
         senior(graph, by, right)
         and (above is None or senior(graph, by, above))
         and held_by(view, removal.id, by)
         for by in sufficing(view, removal.id)
     )
+
+
+def rights_of(view, user):
+    """All rights that a user holds after a set."""
+    return [
+        (credential, level)
+        for credential, top in credentials(view, user)
+        for level in range(READ, top + 1)
+        if holds(view, user, (credential, level))
+    ]
 
 
 def permission(view, user):
@@ -406,7 +452,7 @@ def _permission(view, user):
 @remembered
 def members(view):
     """All members after the set, with their permissions."""
-    users = {op.body.user for op in view.all("grant2")} | {op.author for op in view.all("join1")}
+    users = {op.body.user for op in grants(view)} | {op.author for op in view.all("join1")}
     for op in foundings(view):
         users.update(op.body.owners)
     found = {user: permission(view, user) for user in users}

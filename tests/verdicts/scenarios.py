@@ -37,7 +37,11 @@ def play(title, lines, content=False):
         said, parents = line.split(" < ")
         label, said = said.split(": ") if ": " in said else (str(number), said)
         acks = [done[parent] for parent in parents.split()]
-        expect = "not_permitted|needs_quorum|rejected_cause" if str(number) in refused else "accepted"
+        expect = (
+            "not_permitted|unknown_author|needs_quorum|rejected_cause"
+            if str(number) in refused
+            else "accepted"
+        )
         if content and permission(story.view(acks), story.id(said.split()[0])) >= WRITE:
             story.note(said.split()[0], said, branch=branch, acks=[branch], place=acks, expect=None)
         done[label] = done[str(number)] = step(story, said.split(), done, acks=acks, expect=expect)
@@ -51,6 +55,8 @@ def step(story, words, done, **how):
     author, verb, *rest = words
     if verb == "+":
         return story.grant(author, *rest, **how)
+    if verb == "*":
+        return story.device(author, *rest, **how)
     if verb == "-":
         return story.remove(author, *rest, **how)
     if verb == ".":

@@ -3,8 +3,7 @@
 from .codec import encode
 from .crypto import derive
 from .epochs import epochs, opens
-from .membership import rights_of
-from .rules import ADMIN, counts, in_force, is_leave, members, permission
+from .rules import ADMIN, counts, in_force, is_leave, members, permission, rights_of
 
 CONSIDERED = 8
 

@@ -398,6 +398,10 @@ class Story:
         """Grant a permission."""
         return self.commit(author, ["grant2", self.id(user), LEVELS.get(level, level)], **twist)
 
+    def device(self, author, user, level, **twist):
+        """Grant a permission to a device of the author."""
+        return self.commit(author, ["device-grant1", self.id(user), LEVELS.get(level, level)], **twist)
+
     def remove(self, author, user, keeps=None, feeds=(), **twist):
         """Remove a member."""
         return self.commit(

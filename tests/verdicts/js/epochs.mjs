@@ -2,7 +2,7 @@
 //
 // An operation has `publishedIn` (the epoch that its commit names, null of the repo's init) and `byWriter`. An accepted
 // init has `mark`, `gives` (epochs whose keys it gives) and `sealedFor` (the members after its past).
-import { WRITE, isConcurrent, isFounding, isRemovalOfAnother, leaves } from './membership.mjs';
+import { WRITE, isConcurrent, isFounding, isGrant, isRemovalOfAnother, leaves } from './membership.mjs';
 
 export const MAX_BOXES = 8192;
 export const isInit = (op) => isFounding(op) || op.kind === 'epoch-init3';
@@ -57,7 +57,7 @@ export class Epochs {
     boxed(init).forEach(([user]) => users.add(user));
     for (const op of this.handOvers(epoch)) op.boxes.forEach((box) => users.add(box.user));
     for (const op of this.publishedIn(epoch)) users.add(op.author);
-    for (const op of this.publishedIn(epoch, 'grant2')) users.add(op.user);
+    for (const op of this.publishedIn(epoch)) if (isGrant(op)) users.add(op.user);
     return users;
   }
 

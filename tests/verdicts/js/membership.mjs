@@ -19,8 +19,13 @@ export const isLeave = (op) => op.kind === 'remove1' && op.user === op.author;
 export const isRemovalOfAnother = (op) => op.kind === 'remove1' && op.user !== op.author;
 /** Whether this is a repo's init, with a council or without. */
 export const isFounding = (op) => op.kind === 'init2' || op.kind === 'init3';
+/** Whether this gives its user a permission (Words). */
+export const isGrant = (op) => op.kind === 'grant2' || op.kind === 'device-grant1';
 /** What a removal leaves, as a number. */
 export const leaves = (removal) => removal.keeps ?? 0;
+
+/** Whether a credential is a device grant of an author. */
+const isDeviceGrantOf = (author, credential) => credential.kind === 'device-grant1' && credential.author === author;
 
 /** R1. A right is { credential, permission, quorum: whether it is one of a quorum }. */
 export function isSenior(a, b) {
@@ -55,7 +60,7 @@ export class View {
       const found = [];
       for (const op of this.operations) {
         if (isFounding(op) && op.owners.includes(user)) found.push([op, OWNER]);
-        if (op.kind === 'grant2' && op.user === user) found.push([op, op.permission]);
+        if (isGrant(op) && op.user === user) found.push([op, op.permission]);
         if (op.kind === 'join1' && op.author === user) found.push([op, this.all.get(op.invitation).permission]);
       }
       return found;
@@ -79,12 +84,21 @@ export class View {
     const council = isRemovalOfAnother(op) ? this.pastOf(op).councilRight(op) : null;
     if (council) return [council];
     const found = this.rights(op.author, op.past, op.need);
-    if (isRemovalOfAnother(op)) {
+    if (isRemovalOfAnother(op) && !this.isDeviceRemoval(op)) {
       for (const quorum of this.pastOf(op).coveringQuorums()) {
         found.push({ credential: quorum, permission: OWNER, quorum: true });
       }
     }
     return found;
+  }
+
+  /** Whether a removal takes nothing, by its own past, but what its author gave to a device (Words). */
+  isDeviceRemoval(op) {
+    if (!isRemovalOfAnother(op)) return false;
+    const past = this.pastOf(op);
+    return past.once(`device ${op.id}`, () => past.councilRight(op) === null
+      && past.heldRights(op.user).every(({ credential, permission }) => permission <= leaves(op)
+        || isDeviceGrantOf(op.author, credential)));
   }
 
   /** The view of an operation's past. */
@@ -130,6 +144,7 @@ export class View {
     if (right.permission <= leaves(removal) || right.credential.past.has(removal.id)) return false;
     if (isLeave(removal)) return op.past.has(removal.id);
     if (removal === op || removal.past.has(op.id) || op.isNamedBy?.(removal)) return false;
+    if (this.isDeviceRemoval(removal) && !isDeviceGrantOf(removal.author, right.credential)) return false;
     return this.sufficing(removal).some((by) => isSenior(by, right) && (!limit || isSenior(by, limit))
       && this.isHeldBy(removal, by));
   }
@@ -146,7 +161,7 @@ export class View {
   isApproved(removal, right) {
     const past = this.pastOf(removal);
     const quorums = past.coveringQuorums();
-    if (quorums.length === 0) return true;
+    if (quorums.length === 0 || this.isDeviceRemoval(removal)) return true;
     const approvals = past.restsOn(removal, right);
     return approvals !== null && quorums.every((quorum) => {
       const counting = approvals.filter((a) => quorum.signers.includes(a.author) && this.counts(a, right));
@@ -199,7 +214,7 @@ export class View {
   /** The proposals of just this removal that are not used up (Q3), in canonical order. */
   proposalsOf(removal) {
     const usedUp = (proposal) => this.operations.some((op) => isRemovalOfAnother(op) && op.user === removal.user
-      && op.past.has(proposal.id));
+      && op.past.has(proposal.id) && !this.isDeviceRemoval(op));
     return this.of('propose-removal1').sort(inOrder).filter((proposal) => proposal.user === removal.user
       && proposal.keeps === removal.keeps && !usedUp(proposal));
   }
@@ -241,7 +256,7 @@ export class View {
       const users = new Set();
       for (const op of this.operations) {
         if (isFounding(op)) op.owners.forEach((owner) => users.add(owner));
-        if (op.kind === 'grant2') users.add(op.user);
+        if (isGrant(op)) users.add(op.user);
         if (op.kind === 'join1') users.add(op.author);
       }
       const members = [...users].sort().map((user) => [user, this.permission(user)]);

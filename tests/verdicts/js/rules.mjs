@@ -10,6 +10,9 @@ import { readGivenKeys } from './shapes.mjs';
 
 const bin = (hex) => Buffer.from(hex, 'hex');
 
+const MOST_DEVICE_GRANTS = 64; // of an author, ever
+const MOST_DEVICES = 15; // that hold a right by these
+
 const NEEDS = {
   init2: 0,
   init3: 0,
@@ -33,7 +36,8 @@ const NEEDS = {
 export function needOf(op, view) {
   switch (op.kind) {
     case 'grant2': return Math.max(ADMIN, op.permission);
-    case 'remove1': return isLeave(op) ? 0 : ADMIN;
+    case 'device-grant1': return op.permission;
+    case 'remove1': return isLeave(op) ? 0 : view.isDeviceRemoval(op) ? READ : ADMIN;
     case 'epoch-init3': return isDue(view) ? WRITE : ADMIN;
     case 'answer1': return isWithdrawal(op, view) ? 0 : ADMIN;
     default: return NEEDS[op.kind] ?? WRITE; // M5
@@ -87,6 +91,20 @@ const CHECKS = {
     !isPublicKey(bin(op.user)) && 'bad_user',
     view.permission(op.user) >= op.permission && 'already_holds',
   ],
+  // M17
+  'device-grant1': (op, view) => {
+    const holds = view.heldRights(op.author).some(({ credential, permission }) => permission >= op.permission
+      && credential.kind !== 'device-grant1');
+    const given = view.of('device-grant1').filter((one) => one.author === op.author);
+    const others = new Set(given.map((one) => one.user).filter((user) => user !== op.user));
+    const holding = [...others].filter((user) => view.heldRights(user).some((right) => given.includes(right.credential)));
+    return [
+      !isPublicKey(bin(op.user)) && 'bad_user',
+      view.permission(op.user) >= op.permission && 'already_holds',
+      !holds && 'not_permitted',
+      (given.length > MOST_DEVICE_GRANTS - 1 || holding.length > MOST_DEVICES - 1) && 'too_many_devices',
+    ];
+  },
   // M7
   remove1: (op, view) => {
     const taken = view.heldRights(op.user).filter((right) => right.permission > leaves(op));
@@ -140,15 +158,17 @@ const CHECKS = {
 /** M7 of a removal of another member: by which rights it is held. */
 function removalOfAnother(op, view, taken) {
   if (view.councilRight(op)) return [view.permission(op.author) < WRITE && 'not_permitted'];
+  const isDevices = view.isDeviceRemoval(op);
   const hasCouncil = view.of('init3').length > 0;
   const sufficing = view.sufficing(op);
-  const lacksQuorum = view.coveringQuorums().length > 0 && sufficing.every((right) => view.restsOn(op, right) === null);
+  const lacksQuorum = !isDevices && view.coveringQuorums().length > 0
+    && sufficing.every((right) => view.restsOn(op, right) === null);
   const holding = sufficing.filter((right) => view.isHeldBy(op, right));
   const junior = taken.every((right) => holding.some((by) => isSenior(by, right)));
   return [
     (lacksQuorum || (hasCouncil && !junior)) && 'needs_quorum',
     !lacksQuorum && !junior && 'not_permitted',
-    view.permission(op.author) < WRITE && 'not_permitted',
+    !isDevices && view.permission(op.author) < WRITE && 'not_permitted',
   ];
 }
 

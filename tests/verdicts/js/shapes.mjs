@@ -224,6 +224,7 @@ const BODIES = {
   invite1: { key, permission, uses: number(1, 10000), expiresAt: time },
   join1: { invitation: id, proof: signature },
   grant2: { user: id, permission },
+  'device-grant1': { user: id, permission },
   remove1: {
     user: id,
     keeps,
