@@ -1,7 +1,7 @@
 """Random histories: a world that runs for a while, now and then with somebody who breaks the rules."""
 
 from . import crypto
-from .deeds import Deeds
+from .device_deeds import DeviceDeeds
 from .epochs import boxed, epochs, opens
 from .family_rights import SMALL
 from .judge import judge
@@ -9,7 +9,7 @@ from .rules import WRITE, members, permission
 from .world import NAMES
 
 
-class Hostile(Deeds):
+class Hostile(DeviceDeeds):
     """A world in which some write what they should not."""
 
     def harm(self):
@@ -23,6 +23,7 @@ class Hostile(Deeds):
             + [self.old_epoch] * 2
             + [self.publication] * 2
             + [self.gone]
+            + [self.odd_device] * 4
             + [self.on_top] * 2
         )
         user = chance.choice(sorted(self.seen))
@@ -57,6 +58,8 @@ class Hostile(Deeds):
             ["post1", "old"],
             ["grant2", self.id(self.chance.choice(NAMES)), self.chance.randint(1, 4)],
             ["remove1", other, 1, []],
+            self.device_body(view),
+            self.device_body(view),
         ]
         bodies += [["revoke1", one] for one in self.invitations if one in closure]
         known = [one for one in self.branches if one in self.seen[user]]
@@ -140,6 +143,21 @@ class Hostile(Deeds):
             ]
         )
         self.write(user, body, epoch=epoch)
+
+    def odd_device(self, user):
+        """A device grant or a removal of a device that its author may not make, as a rule."""
+        view = self.view_of(user)
+        epoch = self.any_epoch(user, view.ops) if view.ops else None
+        if epoch is None:
+            return
+        bodies = [
+            self.device_body(view),
+            self.device_body(view),
+            ["device-grant1", self.id(user), self.chance.randint(1, 5)],
+            ["device-grant1", self.chance.choice(SMALL), 1],
+        ]
+        acks = self.heads_of(user) if self.chance.random() < 0.7 else self.open_heads(user, epoch)
+        self.write(user, self.chance.choice(bodies), epoch=epoch, acks=acks)
 
     def bad_epoch_commit(self, user):
         """An init, a hand-over or an opening that is wrong."""
