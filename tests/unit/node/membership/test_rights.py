@@ -115,7 +115,10 @@ def test_who_is_called_by_a_part_of_the_name_is_named() -> None:
     with pytest.raises(ServiceError, match=r"no member is called 'ben'; did you mean 'Ben Müller'\?"):
         find_user("ben", replica, repo)
     refused = refuse(
-        people, RepoId(bytes(32)), UserId(bytes(32)), Rejected(CommitId(BlockId(bytes(32))), "not_permitted", "M2: no")
+        people,
+        RepoId(bytes(32)),
+        UserId(bytes(32)),
+        Rejected(CommitId(BlockId(bytes(32))), "not_permitted", "M2: no"),
     )
     assert "ravel member grant REPO 'Ben Müller' PERMISSION" in refused.advice
 
