@@ -137,6 +137,7 @@ def test_a_relay_has_one_name_in_the_whole_status(capsys: Capture) -> None:
         "clock": {"ahead_seconds": None, "authors": 0},
         "damaged": {"commits": 0, "blocks": 0},
         "lost_writes": {"repos": []},
+        "storage_bound": None,
         "export": {"last_error": ""},
         "peers": [shown],
     }
