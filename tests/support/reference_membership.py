@@ -85,7 +85,8 @@ class Reference:
         """Judge an operation by its past, and keep it if it may be."""
         if op.kind == "remove" and not op.is_leave:
             taken = [right for right in self.world(op.past).held(op.user) if right.level > op.level]
-            op = replace(op, is_of_device=all(self.is_lent(right, op.author) for right in taken))
+            is_of_device = bool(taken) and all(self.is_lent(right, op.author) for right in taken)
+            op = replace(op, is_of_device=is_of_device)
         self.ops[number] = op
         if not self._may_be(number, op):
             del self.ops[number]

@@ -203,7 +203,10 @@ def is_of_device(graph, removal):
         given = given_to_devices(before, commit.author)
         above = [right for right in rights_of(before, commit.body.user) if right[1] > leaves(commit)]
         graph.answers[key] = (
-            not is_leave(commit) and not by_council(graph, removal) and all(one in given for one, _ in above)
+            bool(above)
+            and not is_leave(commit)
+            and not by_council(graph, removal)
+            and all(one in given for one, _ in above)
         )
     return graph.answers[key]
 

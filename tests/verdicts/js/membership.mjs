@@ -96,9 +96,11 @@ export class View {
   isDeviceRemoval(op) {
     if (!isRemovalOfAnother(op)) return false;
     const past = this.pastOf(op);
-    return past.once(`device ${op.id}`, () => past.councilRight(op) === null
-      && past.heldRights(op.user).every(({ credential, permission }) => permission <= leaves(op)
-        || isDeviceGrantOf(op.author, credential)));
+    return past.once(`device ${op.id}`, () => {
+      const taken = past.heldRights(op.user).filter(({ permission }) => permission > leaves(op));
+      return past.councilRight(op) === null && taken.length > 0
+        && taken.every(({ credential }) => isDeviceGrantOf(op.author, credential));
+    });
   }
 
   /** The view of an operation's past. */
