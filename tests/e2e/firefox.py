@@ -201,7 +201,8 @@ def started(folder: Path, languages: str = "") -> Iterator[Line]:
     )
     try:
         port = _port_of(folder, process)
-        with connect(f"ws://127.0.0.1:{port}/session", max_size=None) as connection:
+        # Without pings, for which a thread would draw from the `random` module while Hypothesis watches that.
+        with connect(f"ws://127.0.0.1:{port}/session", max_size=None, ping_interval=None) as connection:
             line = Line(connection, downloads)
             yield line
             line.call("browser.close")  # what pages have stored is written
