@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from operator import itemgetter
 from typing import Final
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from protocol.formats.publication import PUBLICATION_ID_COMMIT_SIZE, Publication
 from protocol.ids import CommitId, PeerId, PublicationId, TopicKey
@@ -26,7 +26,7 @@ from storage.relay.quotas import RelayQuotas, Room, Visitor, add_share, make_roo
 from storage.relay.sums import ALL, grow_sums
 from storage.schema.relay_schema import relay_allowed, relay_commits, relay_heads, relay_topics
 from storage.topics.difference import TopicTables
-from storage.topics.topic_sets import has_publication_keys
+from storage.topics.topic_sets import HAS_PUBLICATION_KEYS, publication_keys
 
 RELAY: Final = TopicTables(relay_topics, relay_commits, relay_heads)
 
@@ -50,6 +50,9 @@ class KeptTopic:
 _NAMES: Final = [one.name for one in fields(KeptTopic)]
 _FIELDS: Final = itemgetter(*_NAMES)
 _TOPIC: Final = select(*(relay_topics.c[name] for name in _NAMES))
+_KNOWN: Final = select(relay_commits.c.publication_id, relay_commits.c.num).where(
+    HAS_PUBLICATION_KEYS, unindexed(relay_commits.c.topic_num) == bindparam("topic")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,10 +315,8 @@ def _find_known(
     """Return those of these publications that are kept, with their numbers."""
     wanted = set(ids)
     found: dict[PublicationId, int] = {}
-    columns = relay_commits.c
     for part in chunks(list(wanted)):
-        here = has_publication_keys(part) & (unindexed(columns.topic_num) == topic_num)
-        rows = connection.execute(select(columns.publication_id, columns.num).where(here))
+        rows = connection.execute(_KNOWN, {"topic": topic_num, **publication_keys(part)})
         found.update((row[0], row[1]) for row in rows if row[0] in wanted)
     return found
 

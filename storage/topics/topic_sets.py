@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, selec
 
 from protocol.formats.publication import PUBLICATION_ID_COMMIT_SIZE
 from protocol.ids import ItemId, ShortId, TopicKey
-from storage.engine.bulk import select_rows
+from storage.engine.bulk import select_in, select_rows
 from storage.engine.id_keys import BLOCK_NUM_SIZE, LOOKUP_COUNT_MAX, chunks, id_keys
 from storage.repos.epochs import Topic
 from storage.schema.relay_schema import relay_bare, relay_commits
@@ -101,10 +101,8 @@ def find_by_short_ids(
     wanted = set(short_ids)
     size = max(map(len, wanted), default=0)
     found: dict[ShortId, int] = {}
-    of_topic = _is_on(kept.tables)
     for part in chunks(list(wanted), min(LOOKUP_COUNT_MAX, _read_at_once(kept))):
-        query = _select(kept).where(_has_keys(kept, part), of_topic)
-        rows = connection.execute(query, {"topic": kept.num}).all()
+        rows = _find_rows(connection, kept, part)
         for row, raw in zip(rows, _ids(connection, kept, rows), strict=True):
             short_id = ShortId(raw[:size])
             if short_id in wanted:
@@ -115,16 +113,9 @@ def find_by_short_ids(
 def find_whole(connection: Connection, kept: TopicSet, ids: Sequence[ItemId]) -> list[int]:
     """Find the numbers of those in the set that are here with their bodies, in order. Costs O(ids)."""
     wanted = set(ids)
-    columns = kept.tables.commits.c
-    if kept.tables.has_variants:
-        is_bare = (relay_bare.c.topic_num == columns.topic_num) & (relay_bare.c.commit_num == columns.num)
-        is_whole = ~select(relay_bare.c.commit_num).where(is_bare).exists()
-    else:  # before blocks are read: what was erased is asked for most often
-        is_whole = func.length(columns.block_nums) > BLOCK_NUM_SIZE
     found: list[int] = []
     for part in chunks(list(wanted), min(LOOKUP_COUNT_MAX, _read_at_once(kept))):
-        here = _has_keys(kept, part) & _is_on(kept.tables)
-        rows = connection.execute(_select(kept).where(here, is_whole), {"topic": kept.num}).all()
+        rows = _find_rows(connection, kept, part, is_whole=True)
         own = _ids(connection, kept, rows)
         found += [row[0] for row, raw in zip(rows, own, strict=True) if raw in wanted]
     return sorted(found)
@@ -149,22 +140,49 @@ def load_set(connection: Connection, kept: TopicSet) -> tuple["array[int]", list
     return nums, ids
 
 
-def _has_keys(kept: TopicSet, ids: Collection[ItemId | ShortId]) -> "ColumnElement[bool]":
-    """Return the condition that a row has the keys of one of these ids, or prefixes of 16 bytes."""
+def _find_rows(
+    connection: Connection, kept: TopicSet, ids: Sequence[ItemId | ShortId], *, is_whole: bool = False
+) -> list[Any]:
+    """Find rows of `_select` of a topic that have the keys of these ids, or prefixes of 16 bytes; or only the `is_whole`."""
+    query = _keyed(kept.tables, of_publications=kept.of_publications, is_whole=is_whole)
     if kept.of_publications and kept.tables.has_variants:
-        return has_publication_keys(ids)
-    return kept.tables.commits.c.id_key.in_(id_keys(ids))
+        return list(connection.execute(query, {"topic": kept.num, **publication_keys(ids)}))
+    return list(select_in(connection, query, id_keys(ids), topic=kept.num))
 
 
-def has_publication_keys(ids: Collection[ItemId | ShortId]) -> "ColumnElement[bool]":
-    """Return the condition that a row of a relay has the keys of one of these publications' ids, or prefixes of 16 bytes.
+@cache
+def _keyed(tables: TopicTables, *, of_publications: bool, is_whole: bool) -> "Select[Any]":
+    """Build the query of `_find_rows`.
 
-    Most publications are their commit's only one, so they are found by the commit's key alone. Variants of one commit have a
-    key of their own: there may be many.
+    Built for each look, with its keys in it, it would wait for Python's collector, which counts objects and not bytes.
     """
-    columns, rests = relay_commits.c, [raw[PUBLICATION_ID_COMMIT_SIZE:] for raw in ids]
-    is_first = columns.id_key.in_(id_keys(ids)) & ~columns.is_variant
-    return is_first | (columns.publication_key.in_(id_keys(rests)) & columns.is_variant)
+    query, columns = _select(TopicSet(tables, 0, TopicKey(b""), of_publications)), tables.commits.c
+    if of_publications and tables.has_variants:
+        query = query.where(HAS_PUBLICATION_KEYS, _is_on(tables))
+    else:
+        query = query.where(columns.id_key.in_(bindparam("keys", expanding=True)), _is_on(tables))
+    if not is_whole:
+        return query
+    if tables.has_variants:
+        is_bare = (relay_bare.c.topic_num == columns.topic_num) & (relay_bare.c.commit_num == columns.num)
+        return query.where(~select(relay_bare.c.commit_num).where(is_bare).exists())
+    # Before blocks are read: what was erased is asked for most often.
+    return query.where(func.length(columns.block_nums) > BLOCK_NUM_SIZE)
+
+
+HAS_PUBLICATION_KEYS: Final = (
+    relay_commits.c.id_key.in_(bindparam("keys", expanding=True)) & ~relay_commits.c.is_variant
+) | (relay_commits.c.publication_key.in_(bindparam("rests", expanding=True)) & relay_commits.c.is_variant)
+"""Condition that a row of a relay has the `publication_keys` of one of some publications.
+
+Most publications are their commit's only one, so they are found by the commit's key alone. Variants of one commit have a
+key of their own: there may be many.
+"""
+
+
+def publication_keys(ids: Collection[ItemId | ShortId]) -> dict[str, tuple[int, ...]]:
+    """Return the parameters of HAS_PUBLICATION_KEYS for the ids of publications, or prefixes of 16 bytes."""
+    return {"keys": id_keys(ids), "rests": id_keys([raw[PUBLICATION_ID_COMMIT_SIZE:] for raw in ids])}
 
 
 def _read_at_once(kept: TopicSet) -> int:

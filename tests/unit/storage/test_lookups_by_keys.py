@@ -1,5 +1,6 @@
 """Many ids are looked up by their keys, not by reading all of the branch or topic in which they are looked for."""
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -29,6 +30,13 @@ _STEPS_MAX: Final = 20 * _KEYS
 
 
 _TOPIC: Final = TopicKey(b"t" * 32)
+_ASKED_BY_PEERS: Final = (
+    "short ids",
+    "short ids of publications",
+    "short ids of a link topic",
+    "short ids at a relay",
+    "publications at a relay",
+)
 
 
 def _short(ids: Sequence[CommitId]) -> list[ShortId]:
@@ -101,3 +109,22 @@ def test_ids_are_looked_up_by_their_keys(database: Database) -> None:
                 look(connection, num, absent)
             steps[name] = counted[0]
     assert {name: count for name, count in steps.items() if count > _STEPS_MAX} == {}
+
+
+@pytest.mark.sqlite  # the other way of the two to run a query
+def test_ids_that_peers_name_do_not_wait_for_the_collector(database: Database) -> None:
+    """It counts objects and not bytes: a peer that named ids which nobody holds made a node grow by 82 MiB in 15 seconds."""
+    absent = [some_id(number) for number in range(_KEYS)]
+    left: dict[str, int] = {}
+    with database.write() as connection:
+        num = put_branch(connection)
+        for name in _ASKED_BY_PEERS:
+            LOOKUPS[name](connection, num, absent)  # what is compiled stays
+            gc.collect()
+            gc.disable()
+            try:
+                LOOKUPS[name](connection, num, absent)
+                left[name] = gc.collect()
+            finally:
+                gc.enable()
+    assert {name: count for name, count in left.items() if count > 20} == {}
