@@ -1,6 +1,7 @@
 // What stands beside names: icons, faces of people, and tiles of repos. Names say the same, so that these are for the eye.
 
 import { memberOf, personOf } from "../state/node.js";
+import { text } from "../strings/text.js";
 import { html } from "./html.js";
 
 const COLORS = 12; // of style/base.css
@@ -8,6 +9,17 @@ const COLORS_STATED = 16; // from which a person chooses
 
 export function Icon({ name, size = "" }) {
   return html`<svg class=${`i ${size}`} aria-hidden="true"><use href=${`#i-${name}`} /></svg>`;
+}
+
+/** Colors that a person may choose, of those that a page shows. `chosen` is marked. */
+export function Hues({ chosen, choose }) {
+  return html`<fieldset class="unfielded"><legend class="label">${text.color}</legend><div class="hues">${Array.from({ length: COLORS }, (_, one) => html`
+    <input type="radio" name="hue" class=${`p${one}`} aria-label=${text.colorNumber(one + 1)} value=${one} checked=${one === chosen} onChange=${() => choose(one)} />`)}</div></fieldset>`;
+}
+
+/** How a person states one of the colors that a page shows; null: none. */
+export function statedOf(hue) {
+  return hue === null ? null : Math.ceil((Number(hue) * COLORS_STATED) / COLORS);
 }
 
 /** A person: initials on the color that the person stated in the chosen repo, else on one that follows from the person's id. */
@@ -20,12 +32,11 @@ export function Tile({ id, name }) {
   return html`<span class=${`tile ${colorOf(id)}`} aria-hidden="true">${[...initials(name)][0]}</span>`;
 }
 
-function colorOf(id, stated = null) {
-  return `p${stated === null ? hueOf(id) : Math.floor((stated * COLORS) / COLORS_STATED) % COLORS}`;
-}
+const colorOf = (id, stated) => `p${hueOf(id, stated)}`;
 
-/** The color that follows from an id, where its person has stated none. */
-export function hueOf(id) {
+/** Which of the colors that a page shows is a person's: as it was stated, else one that follows from the id. */
+export function hueOf(id, stated = null) {
+  if (stated !== null) return Math.floor((stated * COLORS) / COLORS_STATED) % COLORS;
   let sum = 0;
   for (let at = 0; at < Math.min(id.length, 16); at += 1) sum = (sum * 31 + id.charCodeAt(at)) % 65_521;
   return sum % COLORS;

@@ -525,7 +525,6 @@ export const text = {
   meAbout: "Wie du dich in allen Repos nennst, in die du schreiben darfst. Andere sehen es; ein Name beweist nichts.",
   myName: "Dein Name",
   color: "Farbe",
-  noColor: "keine",
   colorNumber: (number) => `Farbe ${number}`,
   stated: { due: "wird innerhalb einer Minute gesagt", not_permitted: "du darfst dort nicht schreiben", stated: "gesagt" },
   petnames: "Wie du andere nennst",

@@ -522,7 +522,6 @@ export const text = {
   meAbout: "What you call yourself in all repos where you may write. Others see it; a name proves nothing.",
   myName: "Your name",
   color: "Color",
-  noColor: "none",
   colorNumber: (number) => `color ${number}`,
   stated: { due: "it will be stated within a minute", not_permitted: "you may not write there", stated: "stated" },
   petnames: "What you call others",

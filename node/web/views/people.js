@@ -1,29 +1,29 @@
 // What this user calls itself, and what it calls others.
 
+import { Hues, hueOf, statedOf } from "../parts/face.js";
 import { Action, Empty, Form, Loaded, useLoaded } from "../parts/form.js";
 import { short } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { refresh } from "../state/node.js";
 import { api, isPerson, tell } from "../state/session.js";
 import { text } from "../strings/text.js";
-
-const COLORS = 16;
+import { useState } from "../vendor/preact-hooks.js";
 
 export function People() {
   const me = useLoaded(() => api.showMe(), []);
+  const [hue, setHue] = useState(null);
   const petnames = useLoaded(() => api.listPetnames(), []);
   return html`<${Loaded} of=${me}>${(own) => html`
       <p>${text.meAbout}</p>
       ${!isPerson.value && html`<p class="facts">${own.name && html`<bdi class="person">${own.name}</bdi> · `}${text.namesAtMachine}</p>`}
-      ${isPerson.value && html`<${Form} id="me" keep button=${text.save_} send=${async ({ name, color }) => {
-        await api.stateMe({ name: name.trim() || null, color: color === "" ? null : Number(color) });
+      ${isPerson.value && html`<${Form} id="me" keep button=${text.save_} send=${async ({ name, hue: chosen }) => {
+        await api.stateMe({ name: name.trim() || null, color: statedOf(chosen) });
         await me.again();
         await refresh();
         tell(text.saved);
       }}>
         <label>${text.myName} <input name="name" maxlength="64" defaultValue=${own.name ?? ""} autocomplete="nickname" /></label>
-        <label>${text.color} <select name="color"><option value="">${text.noColor}</option>
-          ${Array.from({ length: COLORS }, (_, index) => html`<option value=${index} selected=${own.color === index}>${text.colorNumber(index + 1)}</option>`)}</select></label>
+        <${Hues} chosen=${hue ?? hueOf(own.user, own.color)} choose=${setHue} />
       <//>`}
       <details class="fold"><summary>${text.forExperts}</summary><dl class="pairs"><dt>${text.id}</dt><dd class="mono id">${own.user}</dd></dl></details>
       ${own.repos.some((one) => one.state === "due") && html`<ul class="plain">${own.repos.filter((one) => one.state === "due").map((one) => html`<li class="facts"><bdi>${one.name}</bdi>: ${text.stated[one.state]}</li>`)}</ul>`}`}<//>

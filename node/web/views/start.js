@@ -1,6 +1,6 @@
 // The first start: what others call one, what locks the key, the 24 words once, and where one begins.
 
-import { Face, Icon, hueOf } from "../parts/face.js";
+import { Face, Hues, Icon, hueOf, statedOf } from "../parts/face.js";
 import { Form, Loaded, useLoaded } from "../parts/form.js";
 import { html } from "../parts/html.js";
 import { beside, me, refresh } from "../state/node.js";
@@ -10,8 +10,6 @@ import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 import { Command, OFFERED, ShowWords } from "./backup.js";
 import { Stay } from "./browsers.js";
 
-const COLORS = 12; // that a page shows
-const COLORS_STATED = 16; // that a person may state
 const STEPS = ["name", "key", "begin"];
 
 /** Shown while there is no repo. The steps are for the person of this node alone. */
@@ -48,17 +46,15 @@ function Name({ own, next }) {
   const [hue, setHue] = useState(null);
   const field = useRef(null);
   useEffect(() => field.current.focus(), []); // there is nothing else to do on this page
-  const colorOf = (chosen) => (chosen === null ? null : Math.ceil((Number(chosen) * COLORS_STATED) / COLORS));
   return html`<${Title} isFirst>${text.start.nameTitle}<//><p>${text.start.nameAbout}</p>
     <${Form} id="start-name" button=${text.next} keep send=${async ({ name: said, hue: chosen = null }) => {
-      await api.stateMe({ name: said.trim(), color: colorOf(chosen) });
+      await api.stateMe({ name: said.trim(), color: statedOf(chosen) });
       await refresh();
       next();
     }}>
-      <div class="hello"><${Face} id=${own.user} name=${name} color=${colorOf(hue)} size="l" />
+      <div class="hello"><${Face} id=${own.user} name=${name} color=${statedOf(hue)} size="l" />
         <label>${text.myName} <input ref=${field} name="name" type="text" required maxlength="64" pattern=".*\\S.*" autocomplete="nickname" onInput=${(event) => setName(event.target.value)} /></label></div>
-      <fieldset class="unfielded"><legend class="label">${text.color}</legend><div class="hues">${Array.from({ length: COLORS }, (_, one) => html`
-        <input type="radio" name="hue" class=${`p${one}`} aria-label=${text.colorNumber(one + 1)} value=${one} checked=${one === (hue ?? hueOf(own.user))} onChange=${() => setHue(one)} />`)}</div></fieldset>
+      <${Hues} chosen=${hue ?? hueOf(own.user)} choose=${setHue} />
     <//>
     <p><a href=${beside("backup", "restore")}>${text.start.before}</a></p>`;
 }
