@@ -106,7 +106,11 @@ def test_two_nodes_invite_join_and_exclude_by_page_alone(
         bobs.until("document.getElementById('problem').textContent.trim().length > 10")
         picture(bobs, "bad-link")
         bobs.fill("#join-repo [name=link]", link)
+        assert bobs.evaluate("document.querySelector('#join-repo [name=follow]')") is None, (
+            "not before a look"
+        )
         bobs.until(says("Join shared", "document.querySelector('#join-repo > button')"))
+        bobs.until("document.querySelector('#join-repo [name=follow]')")
         assert bobs.evaluate(says("You are a member at once", "document.getElementById('link-holds')"))
         assert bob.client.list_repos()["repos"] == [], "nothing was done so far"
         picture(bobs, "link-holds")

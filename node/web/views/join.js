@@ -70,7 +70,7 @@ export function JoinRepo() {
     <${Form} id="join-repo" keep button=${seen ? text.joinNamed[seen.kind](cut(seen.name)) : text.lookAtLink} send=${send}>
       <label>${text.link} <textarea ref=${field} data-first name="link" rows="4" required maxlength="32768" spellcheck="false" placeholder=${text.linkHint} onInput=${lookSoon} onKeyDown=${enter}></textarea></label>
       ${seen && html`<${Holds} of=${seen} />`}
-      ${(!seen || seen.kind === "invite") && html`<label class="check"><input type="checkbox" name="follow" /> ${text.followToo}</label>`}
+      ${seen?.kind === "invite" && html`<label class="check"><input type="checkbox" name="follow" /> ${text.followToo}</label>`}
     <//>`;
 }
 
