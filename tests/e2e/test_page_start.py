@@ -59,6 +59,9 @@ def test_the_first_start_asks_the_name_and_offers_the_words_once(tmp_path: Path,
         empty = "document.querySelector('#timeline + .empty')"
         page.until(says("Nothing is written here yet", empty))
         above = f"document.querySelector('#timeline').getBoundingClientRect().bottom <= {empty}.getBoundingClientRect().top"
+        only = "document.querySelector('.pane')"
+        page.until(says("You are its only member so far", only))
+        assert not page.evaluate(says("else is connected", only)), "nobody else could be"
         assert page.evaluate(above), "who began the branch stands above that nothing was written since"
         assert page.complaints() == []
 

@@ -10,7 +10,7 @@ import { useState } from "../vendor/preact-hooks.js";
 import { namesOf } from "./branches.js";
 import { Holders } from "./holders.js";
 import { INVITE } from "./invite.js";
-import { Standing } from "./standing.js";
+import { Standing, isOnlyYou } from "./standing.js";
 
 const LISTED = ["in_sync", "held", "requests"]; // parts of a standing that stand below, or with the people
 const MARKS_SHOWN = 5; // the others stand with the branches
@@ -22,10 +22,10 @@ export function About({ repo, branch }) {
   const way = (name, icon, said, argument = "") => html`<a class="line plain" href=${addressOf(branch?.branch ?? repo.repo, name, argument)}><${Icon} name=${icon} size="s" /><span class="grow">${said}</span></a>`;
   return html`
     <div class="part"><h3>${text.whoHasWhat}</h3>
-      ${told.parts.length > 0 && html`<p class=${["former", "cut_off", "damaged"].includes(repo.standing.state) ? "error" : ""}><${Standing} of=${told} /></p>`}
+      ${isOnlyYou(repo) ? html`<p>${text.onlyYou}</p>` : told.parts.length > 0 && html`<p class=${["former", "cut_off", "damaged"].includes(repo.standing.state) ? "error" : ""}><${Standing} of=${told} /></p>`}
       ${repo.standing.own_forks > 0 && html`<p class="alarm">${text.ownForks(repo.standing.own_forks)}</p>`}
       <${Holders} repo=${repo} />
-      <p class="facts">${text.knownFrom}</p></div>
+      ${!isOnlyYou(repo) && html`<p class="facts">${text.knownFrom}</p>`}</div>
     ${marks.length > 0 && html`<div class="part"><h3>${text.tags}</h3><div class="rows">${marks.slice(0, MARKS_SHOWN).map((one) => html`<a class="line plain" key=${one.name} href=${addressOf(one.branch, "commit", one.commit)}>
       <${Icon} name="tag" size="s" /><bdi class="grow cut">${one.name}</bdi></a>`)}</div></div>`}
     <div class="part"><h3>${text.canDo}</h3><div class="rows">

@@ -17,14 +17,12 @@ import { INVITE } from "./invite.js";
 import { NotesStrip } from "./notes.js";
 import { openPalette } from "./palette.js";
 import { PANELS, Panel } from "./panels.js";
-import { Standing, Transfer, signOf } from "./standing.js";
+import { Standing, Transfer, isOnlyYou, signOf } from "./standing.js";
 import { Start } from "./start.js";
 import { Posts, goTo, shown } from "./timeline.js";
 
 const FACES = 3;
 const COUNTED_MAX = 100; // files, and lists, tables and texts, that a tab counts
-/** Parts of a standing that of a new repo say no more than that nobody else is there. */
-const OF_OTHERS = ["alone", "not_shared", "unheld", "unheld_unknown", "unfetched_files"];
 /** The views of a branch: name -> panels that stand in it, the first for the tab itself. */
 const VIEWS = { notes: ["text", "set", "dict"], files: ["files"], offers: ["inbox"], people: ["members"] };
 const NODE_PAGES = Object.keys(PANELS).filter((name) => PANELS[name].action === "node");
@@ -73,14 +71,12 @@ function Back() {
 
 function Head({ repo, branch }) {
   const { standing } = repo;
-  // Of a new repo, what the node does not know of others is beside the point, and nothing else is.
-  const isOnlyYou = ["alone", "not_shared"].includes(standing.state) && standing.held_at === null && persons.value.length === 1 && may(repo, "admin")
-    && standing.parts.every(({ code }) => OF_OTHERS.includes(code));
+  const isAlone = isOnlyYou(repo);
   const people = addressOf(branch?.branch ?? repo.repo, "members");
   return html`<header class="top"><${Back} />
     <div class="title">
       <h1 id="branch-name"><bdi class="cut of">${repo.name}</bdi>${branch && html`<span class="of" aria-hidden="true">/</span><bdi class="cut">${branch.name}</bdi>`}</h1>
-      <p id="standing" class=${`sync ${isOnlyYou ? "off" : signOf(standing)}`}><span class="cut">${isOnlyYou ? html`${text.onlyYou} <a href=${addressOf(branch?.branch ?? repo.repo, "members", INVITE)}>${text.inviteOthers}</a>` : html`<${Standing} of=${standing} />`}</span></p>
+      <p id="standing" class=${`sync ${isAlone ? "off" : signOf(standing)}`}><span class="cut">${isAlone ? html`${text.onlyYou} <a href=${addressOf(branch?.branch ?? repo.repo, "members", INVITE)}>${text.inviteOthers}</a>` : html`<${Standing} of=${standing} />`}</span></p>
       <${Transfer} of=${standing.progress} />
     </div>
     <${Faces} people=${people} />

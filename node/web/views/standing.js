@@ -2,12 +2,21 @@
 
 import { when } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { beside, isLive } from "../state/node.js";
+import { beside, isLive, may, persons } from "../state/node.js";
 import { text } from "../strings/text.js";
 
 /** Parts that stay until a person does something, whoever is in sync. */
 const TO_DO = ["own_forks", "join_refused", "ask_refused", "ask_closed", "ask_expired", "ask_failed"];
 const SIGNS = { syncing: "going", waiting: "going", joining: "going", alone: "off", not_shared: "here" };
+
+/** Parts of a standing that of a new repo say no more than that nobody else is there. */
+const OF_OTHERS = ["alone", "not_shared", "unheld", "unheld_unknown", "unfetched_files"];
+
+/** Whether a repo is new, and this user its only member: what the node does not know of others is beside the point then. */
+export function isOnlyYou(repo) {
+  const { state, held_at: heldAt, parts } = repo.standing;
+  return ["alone", "not_shared"].includes(state) && heldAt === null && persons.value.length === 1 && may(repo, "admin") && parts.every(({ code }) => OF_OTHERS.includes(code));
+}
 
 /** The class of a standing's sign: style/base.css. */
 export function signOf({ state, parts, held_at: heldAt, unheld }) {
