@@ -8,7 +8,7 @@ export const ID_SHOWN = 12; // characters that stand for an id
 
 export function bytes(size) {
   const power = Math.min(Math.floor(Math.log2(Math.max(size, 1)) / 10), 4);
-  return `${(size / 1024 ** power).toFixed(power ? 1 : 0)} ${["B", "KiB", "MiB", "GiB", "TiB"][power]}`;
+  return `${(size / 1024 ** power).toFixed(power ? 1 : 0).replace(".", text.decimal)} ${["B", "KiB", "MiB", "GiB", "TiB"][power]}`;
 }
 
 /** A text as it is compared with what is typed: as the node's search does, whatever the case and the form of accents. */

@@ -21,6 +21,7 @@ export const text = {
   ...ofPeople,
   ...ofPosts,
   language: "de",
+  decimal: ",",
   // The whole page
   name: "Ravel",
   login: {

@@ -20,6 +20,7 @@ export const ofNode = {
   needsRestart: "Einige Änderungen warten auf einen Neustart. In einem Terminal auf diesem Computer:",
   afterRestart: "Gilt nach dem nächsten Start.",
   configFile: (path) => `In ${path}`,
+  findSetting: "Eine Einstellung finden",
   noSetting: "Keine Einstellung passt.",
   removeRavel: "Um Ravel zu entfernen, in einem Terminal auf seinem Computer:",
   sections: {
@@ -107,7 +108,7 @@ export const ofNode = {
   copyCommand: (command) => `${command} kopieren`,
   ownKeys: "Schlüssel",
   protections: {
-    none: "Die Schlüssel liegen offen. Wer den Ordner von Ravel kopiert, ist du.",
+    none: "Die Schlüssel liegen offen. Wer den Ordner von Ravel kopiert, kann sich für dich ausgeben.",
     passphrase: "Die Schlüssel sind mit einer Passphrase versiegelt.",
     keyring: "Die Schlüssel sind durch den Schlüsselbund dieses Computers versiegelt.",
   },
@@ -137,13 +138,13 @@ export const ofNode = {
   compareWords: "Die Wörter vergleichen",
   lookAtIt: "Ansehen",
   showWords: "Meine 24 Wörter zeigen",
-  wordsWarning: "Die Wörter sind dein Schlüssel auf Papier: Mit ihnen bist du auf einem neuen Computer wieder du. Wer sie liest, ist du, für immer. Gib acht, dass niemand deinen Bildschirm sieht.",
+  wordsWarning: "Die Wörter sind dein Schlüssel auf Papier: Mit ihnen bist du auf einem neuen Computer wieder du. Wer sie liest, kann sich für dich ausgeben, für immer. Gib acht, dass niemand deinen Bildschirm sieht.",
   wordsAbout: "Schreib sie in dieser Reihenfolge auf Papier, und verwahre es gut. Mach kein Foto davon.",
   wordsWritten: "Ich habe sie aufgeschrieben",
   passphrase: "Passphrase",
 
   // Tokens
-  tokensAbout: "Apps benutzen Ravel mit einem Token. Jede darf nur, was du ankreuzt.",
+  tokensAbout: "Eine App benutzt Ravel mit einem Token, einem eigenen Passwort. Sie darf nur, was du ankreuzt.",
   tokensForPersons: "Nur eine Seite, die ravel open geöffnet hat, macht und beendet Tokens.",
   noTokens: "Noch keine Tokens. Mach unten das erste.",
   newToken: "Neues Token",

@@ -17,6 +17,7 @@ export const text = {
   ...ofPeople,
   ...ofPosts,
   language: "en",
+  decimal: ".",
   // The whole page
   name: "Ravel",
   login: {

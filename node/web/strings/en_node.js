@@ -20,6 +20,7 @@ export const ofNode = {
   needsRestart: "Some changes wait for a restart. In a terminal on the computer with Ravel:",
   afterRestart: "Used after the next start.",
   configFile: (path) => `In ${path}`,
+  findSetting: "Find a setting",
   noSetting: "No setting fits.",
   removeRavel: "To remove Ravel, in a terminal on its computer:",
   sections: {
@@ -107,7 +108,7 @@ export const ofNode = {
   copyCommand: (command) => `Copy ${command}`,
   ownKeys: "Keys",
   protections: {
-    none: "The keys lie in the clear. Anyone who copies the folder of Ravel is you.",
+    none: "The keys lie in the clear. Anyone who copies the folder of Ravel can be you.",
     passphrase: "The keys are sealed with a passphrase.",
     keyring: "The keys are sealed by the keyring of the computer with Ravel.",
   },
@@ -137,13 +138,13 @@ export const ofNode = {
   compareWords: "Compare the words",
   lookAtIt: "Look at it",
   showWords: "Show my 24 words",
-  wordsWarning: "The words are your key on paper: with them you are yourself again on a new computer. Anyone who reads them is you, for ever. Take care that no one sees your screen.",
+  wordsWarning: "The words are your key on paper: with them you are yourself again on a new computer. Anyone who reads them can be you, for ever. Take care that no one sees your screen.",
   wordsAbout: "Write them on paper, in this order, and keep it safe. Take no picture of them.",
   wordsWritten: "I wrote them down",
   passphrase: "Passphrase",
 
   // Tokens
-  tokensAbout: "Apps use this computer with a token. Each may do only what you tick.",
+  tokensAbout: "An app uses this computer with a token, a password of its own. It may do only what you tick.",
   tokensForPersons: "Only a page that ravel open opened makes and revokes tokens.",
   noTokens: "No tokens yet. Make the first one below.",
   newToken: "New token",

@@ -17,7 +17,7 @@ export function Settings() {
     ${loaded.data && html`<${Plain} settings=${loaded.data.settings} again=${loaded.again} />`}
     <h3>${text.allSettings}</h3>
     <p class="facts">${text.settingsAbout}</p>
-    <label class="find">${text.filter} <input type="search" id="setting-filter" data-first autocomplete="off" onInput=${(event) => setAsked(fold(event.target.value))} /></label>
+    <label class="find">${text.findSetting} <input type="search" id="setting-filter" data-first autocomplete="off" onInput=${(event) => setAsked(fold(event.target.value))} /></label>
     <${Loaded} of=${loaded} lines=${8}>${(found) => html`
       ${found.settings.some((one) => one.restart) && html`<p id="restart" class="asked" role="status">${found.restarts && isPerson.value
         ? html`${text.waitForRestart} <${Action} id="restart-now" act=${() => api.restartNode()}>${text.restartNow}<//>` : html`${text.needsRestart} <code>${found.restart_command}</code>`}</p>`}
