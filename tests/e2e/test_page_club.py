@@ -191,6 +191,8 @@ def test_what_is_known_of_a_person_stands_beside_the_members(tmp_path: Path, pag
         page.until(says("Ann Okafor excluded", "document.getElementById('person')"))
         open_panel(page, "about")
         page.until(says("not a member", "document.getElementById('holders')"), 60)
+        open_panel(page, "settings")
+        page.until(says("Connected with Ben", "document.getElementById('company')"))
 
         bobs = bob.client.create_repo("bobs")["repo"]
         link = bob.client.create_invitation(bobs, permission="write", expires_seconds=3600)["invitation"]

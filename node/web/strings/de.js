@@ -166,6 +166,8 @@ export const text = {
   // The list
   reposAndBranches: "Repos und Zweige",
   thisNode: "Dieser Computer",
+  connectedWith: (names, rest) => `Verbunden mit ${names.join(", ")}${rest > 0 ? ` und ${rest} weiteren` : ""}`,
+  nobodyConnected: "Jetzt mit niemandem verbunden",
   singleBranches: (count) => many(count, "Zweig anderer Repos", "Zweige anderer Repos"),
   noRepos: "Noch keine Repos.",
   holds: ({ connected, has_all: hasAll, keeps, keeps_days: days, lacks, held_at: heldAt }, when) => {

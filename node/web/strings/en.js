@@ -164,6 +164,8 @@ export const text = {
   // The list
   reposAndBranches: "Repos and branches",
   thisNode: "This computer",
+  connectedWith: (names, rest) => `Connected with ${names.join(", ")}${rest > 0 ? ` and ${rest} more` : ""}`,
+  nobodyConnected: "Connected with nobody now",
   singleBranches: (count) => many(count, "branch of other repos", "branches of other repos"),
   noRepos: "No repos yet.",
   holds: ({ connected, has_all: hasAll, keeps, keeps_days: days, lacks, held_at: heldAt }, when) => {

@@ -2,9 +2,9 @@
 
 import { Face, Icon } from "../parts/face.js";
 import { useLoaded } from "../parts/form.js";
-import { ID_SHOWN } from "../parts/format.js";
+import { ID_SHOWN, short } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { addressOf, beside, chosenBranch, current, hasPanel, isBeside, isMine, may, members, persons, repos, route, status } from "../state/node.js";
+import { addressOf, beside, chosenBranch, current, hasPanel, isBeside, isLive, isMine, may, members, peers, persons, repos, route, status } from "../state/node.js";
 import { api, attempt, attemptItself, problem } from "../state/session.js";
 import { Timeline } from "../state/timeline.js";
 import { text } from "../strings/text.js";
@@ -148,13 +148,21 @@ function Page({ name }) {
   useEffect(() => document.querySelector(".set-nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [name]);
   const page = html`<div class="scroll" tabindex="0" role="region" aria-labelledby="panel-title"><div class="sheet narrow"><${Panel} key=${name} name=${name} heading="title-xl" /></div></div>`;
   if (!isNode) return html`<header class="top"><${Back} /><h1 class="unseen">${text.name}</h1></header><${Strips} />${page}`;
-  return html`<header class="top"><${Back} /><div class="title"><h1>${text.thisNode}</h1></div></header><${Strips} />
+  return html`<header class="top"><${Back} /><div class="title"><h1>${text.thisNode}</h1><${Company} /></div></header><${Strips} />
     <div class="settings lined">
       <nav class="set-nav" aria-label=${text.thisNode}>${NODE_PAGES.filter(hasPanel).map((one) => html`
         <a class="nav-row" href=${beside(one)} aria-current=${one === name ? "page" : undefined}><${Icon} name=${PANELS[one].icon} />${text.panels[one]}</a>`)}
         <button id="leave" type="button" class="nav-row" onClick=${leave}><${Icon} name="out" />${text.lock}</button></nav>
       ${page}
     </div>`;
+}
+
+/** Whose computers this one is connected with. */
+function Company() {
+  if (!peers.value || !isLive.value) return null;
+  const names = [...new Set(peers.value.filter(({ state }) => state === "connected").map((one) => text.calledPeer(one) || short(one.peer)))];
+  const rest = names.length - FACES;
+  return html`<p id="company" class=${names.length ? "sync" : "sync off"}><bdi class="cut">${names.length ? text.connectedWith(names.slice(0, FACES), rest) : text.nobodyConnected}</bdi></p>`;
 }
 
 /** Where one writes; or why one does not. */
