@@ -85,6 +85,9 @@ def test_the_timeline_is_followed_and_what_others_wrote_is_text(tmp_path: Path, 
         _show(page, "storage")
         page.until("document.getElementById('sizes')?.textContent.includes('free')")
         assert page.evaluate("document.querySelectorAll('#growth > li').length") == 1
+        assert not page.evaluate(r"/\d{4}-\d\d/.test(document.querySelector('.panel').textContent)"), (
+            "in words"
+        )
         assert page.evaluate("document.getElementById('relay')") is None
         posts(page)
         assert _firsts(page) == ["second", HOSTILE, "began the branch"]

@@ -579,7 +579,7 @@ export const text = {
   sizes: (store, files, free) => `${store}, davon Dateien ${files} · ${free} frei`,
   storeBound: (size, most, days) =>
     `${size} von ${most}, wie storage.size_max in den Einstellungen sagt. ` + (days === null ? "Für Beiträge jeden Alters ist Platz." : `Beiträge und Dateien der letzten ${many(days, "Tag", "Tage")} werden behalten.`),
-  growth: "Änderungen am Tag, an Tagen, an denen welche kamen",
+  growth: "Änderungen nach Tagen",
   day: (day, count, size) => `${day}: ${many(count, "Änderung", "Änderungen")}, ${size}`,
   keptForOthers: "Für andere aufgehoben",
   export: "Exportieren",

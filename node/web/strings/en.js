@@ -576,7 +576,7 @@ export const text = {
   sizes: (store, files, free) => `${store}, of which files ${files} · ${free} free`,
   storeBound: (size, most, days) =>
     `${size} of ${most}, as storage.size_max in the settings says. ` + (days === null ? "There is room for posts of any age." : `Posts and files of the last ${many(days, "day")} are kept.`),
-  growth: "Changes by day, of days on which some came",
+  growth: "Changes by day",
   day: (day, commits, size) => `${day}: ${many(commits, "change")}, ${size}`,
   keptForOthers: "Kept for others",
   export: "Export",

@@ -16,14 +16,14 @@ export function Peers() {
     ${!peers.value && html`<${Skeleton} />`}
     ${peers.value?.length === 0 && html`<${Empty}><p>${text.noPeers}</p><//>`}
     <ul id="peers" class="plain">${(peers.value ?? []).filter(isTold).map((peer) => html`<${Peer} key=${`${peer.peer} ${peer.direction} ${peer.path}`} peer=${peer} again=${again} />`)}</ul>
-    <h3>${text.addPeer}</h3>
+    <details><summary>${text.addPeer}</summary>
     <${Form} id="add-peer" button=${text.add} send=${async ({ address, peer, relay }) => {
       await api.addPeer({ address: address.trim(), peer: peer.trim(), relay: relay ? true : null });
       await again();
     }}>
       <label>${text.address} <input name="address" required maxlength="300" placeholder=${text.addressHint} autocomplete="off" /></label>
       <label>${text.nodeId} <input name="peer" required maxlength="128" autocomplete="off" /></label>
-      <label class="check"><input type="checkbox" name="relay" /> ${text.isRelay}</label><//>
+      <label class="check"><input type="checkbox" name="relay" /> ${text.isRelay}</label><//></details>
     <${JoinRelay} again=${again} />
     <${Loaded} of=${lists} lines=${2}>${({ known, banned }) => html`
       ${known.length > 0 && html`<details><summary>${text.known(known.length)}</summary><ul class="plain">${known.map((one) => html`<li>

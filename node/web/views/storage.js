@@ -1,7 +1,7 @@
 // What the store takes, how it grows, and exports.
 
 import { Action, Loaded, saveFrom, useLoaded } from "../parts/form.js";
-import { bytes, when } from "../parts/format.js";
+import { bytes, dayName, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { beside, status } from "../state/node.js";
 import { api, isPerson } from "../state/session.js";
@@ -40,15 +40,17 @@ function Export() {
 function Use({ storage }) {
   const store = storage.database + storage.log + storage.older + storage.packs;
   const days = [...storage.days].reverse();
+  const saidOf = (one) => text.day(dayName(one.day), one.commits, bytes(one.size));
   const most = Math.max(1, ...days.map((one) => one.commits));
   const last = storage.days[0];
   const { relay } = storage;
   const bound = status.value?.storage_bound;
   return html`<p id="sizes">${text.sizes(bytes(store), bytes(storage.packs), bytes(storage.free))}</p>
     ${bound && html`<p id="bound" class="facts">${text.storeBound(bytes(bound.size), bytes(bound.size_max), bound.days)}</p>`}
-    <ol id="growth" class="growth" aria-label=${text.growth}>${days.map((one) => html`<li key=${one.day} title=${text.day(one.day, one.commits, bytes(one.size))}
-      style=${{ "--share": one.commits / most }}><span class="unseen">${text.day(one.day, one.commits, bytes(one.size))}</span></li>`)}</ol>
-    ${last && html`<p class="facts">${text.day(last.day, last.commits, bytes(last.size))}</p>`}
+    <h3 id="growth-title">${text.growth}</h3>
+    <ol id="growth" class="growth" aria-labelledby="growth-title">${days.map((one) => html`<li key=${one.day} title=${saidOf(one)}
+      style=${{ "--share": one.commits / most }}><span class="unseen">${saidOf(one)}</span></li>`)}</ol>
+    ${last && html`<p class="facts">${saidOf(last)}</p>`}
     ${relay && html`<p id="relay" class="facts"><label>${text.keptForOthers} <meter min="0" max="1" high="0.9" value=${relay.size / relay.size_max}></meter></label>
       ${text.relayRoom(bytes(relay.size), bytes(relay.size_max), relay.topics)} <a href=${beside("relay")}>${text.panels.relay}</a></p>`}`;
 }
