@@ -28,6 +28,7 @@ EXIT_STORAGE_FAILED: Final = 19
 EXIT_BAD_EXPORT: Final = 21
 EXIT_MISSING_EXTRA: Final = 22
 EXIT_MISMATCH: Final = 23
+EXIT_STOPPED: Final = 130
 
 ENGINES: Final = ("spark", "local")
 """By which an analysis can be run; the first is the default. Here, since an engine's module needs what may not be there."""
@@ -56,10 +57,13 @@ def guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
     """
     folder = local_folder(str(options.out))
     options.out_url = "" if folder is not None else str(options.out).rstrip("/")
-    if folder is not None:
-        options.out = folder
-        return _guarded_in_folder(options, work)
-    return _guarded_at_url(options, work)
+    try:
+        if folder is not None:
+            options.out = folder
+            return _guarded_in_folder(options, work)
+        return _guarded_at_url(options, work)
+    except KeyboardInterrupt:
+        return EXIT_STOPPED
 
 
 def _guarded_at_url(options: argparse.Namespace, work: Callable[[], int]) -> int:

@@ -4,14 +4,13 @@ import os
 import re
 import shlex
 import shutil
-import signal
-import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from node.cli.foreground import run_in_front
 from node.runtime.errors import ServiceError
 from ravel.characters import display_safe
 
@@ -84,16 +83,12 @@ def _kept(error: ServiceError, path: Path) -> ServiceError:
 
 def _run(command: Sequence[str]) -> None:
     """Wait until the editor ends. Raises ServiceError where it fails."""
-    # An interrupt is for the editor, which has the terminal; a handler, unlike SIG_IGN, is not handed on to it.
-    before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        code = subprocess.run(command, check=False).returncode
+        code = run_in_front(command)
     except OSError as error:
         raise ServiceError(
             "bad_request", f"the editor cannot be started: {error}", _advise(_VARIABLES[0])
         ) from None
-    finally:
-        signal.signal(signal.SIGINT, before)
     if code:
         raise ServiceError("interrupted", f"the editor failed with {code}", "nothing was written")
 

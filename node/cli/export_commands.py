@@ -2,7 +2,7 @@
 
 import json
 import os
-import subprocess
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
@@ -13,8 +13,9 @@ import typer
 
 from node.cli import words
 from node.cli.answers import JsonOption, prints
+from node.cli.foreground import run_in_front
 from node.cli.shared import client, settings
-from node.runtime.errors import ERROR_KINDS, ServiceError
+from node.runtime.errors import ERROR_KINDS, EXIT_STOPPED, ServiceError
 from node.runtime.install_hint import install_command
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
@@ -222,7 +223,9 @@ def _run_job(
         raise ServiceError("missing_extra", f"{name} is not installed", advice)
     command = [sys.executable, "-P", "-m", module, *arguments]
     given = json.dumps(dict(standard_input)).encode() if standard_input else None
-    code = subprocess.run(command, check=False, env={**os.environ, **environment}, input=given).returncode
+    code = run_in_front(command, {**os.environ, **environment}, given)
+    if code in (EXIT_STOPPED, -signal.SIGINT):
+        raise typer.Exit(EXIT_STOPPED)
     if code != 0:
         known = {kind.exit_code for kind in ERROR_KINDS.values()}
         raise typer.Exit(code if code in known else ERROR_KINDS["internal"].exit_code)

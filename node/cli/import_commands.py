@@ -73,8 +73,11 @@ def import_ssb(
             "bad_request", f"{file} is the log itself, which --refused would empty", "name another file"
         )
     target = _RepoTarget(api, repo)
-    with _refusals(refused) as on_refusal, show_progress("imported", "message", None) as progress:
-        report = import_ssb_log(file, target, key, progress=progress, on_refusal=on_refusal)
+    try:
+        with _refusals(refused) as on_refusal, show_progress("imported", "message", None) as progress:
+            report = import_ssb_log(file, target, key, progress=progress, on_refusal=on_refusal)
+    except KeyboardInterrupt:
+        raise _stopped(target.sent) from None
     if not report.imported + report.already + report.refused.total():
         raise ServiceError("bad_input", "there is nothing in it to import", "give a log that has messages")
     is_all_refused = not report.imported + report.already
@@ -88,6 +91,7 @@ class _RepoTarget:
     def __init__(self, api: "Client", repo: str) -> None:
         self._api = api
         self._repo = repo
+        self.sent = 0
         self._ids = {one["name"]: one["branch"] for one in api.list_branches(repo)["branches"]}
 
     def load(self, branch: str) -> Iterator[str]:
@@ -103,7 +107,7 @@ class _RepoTarget:
 
         if branch not in self._ids:
             self._ids[branch] = self._api.create_branch(self._repo, branch)["branch"]
-        self._api.import_commits(self._ids[branch], batch, SSB_SOURCE)
+        self.sent += self._api.import_commits(self._ids[branch], batch, SSB_SOURCE)["imported"]
 
 
 @contextmanager
@@ -169,18 +173,27 @@ def _send(
     from node.importers.item import read_ahead
 
     answer: ImportResult = {"imported": 0, "already": 0, "heads": 0}
-    with show_progress("imported", "commit", total) as progress:
-        for batch in read_ahead(batches):
-            part = api.import_commits(branch, batch, source)
-            answer["imported"] += part["imported"]
-            answer["already"] += part["already"]
-            answer["heads"] = part["heads"]
-            progress(answer["imported"] + answer["already"])
+    try:
+        with show_progress("imported", "commit", total) as progress:
+            for batch in read_ahead(batches):
+                part = api.import_commits(branch, batch, source)
+                answer["imported"] += part["imported"]
+                answer["already"] += part["already"]
+                answer["heads"] = part["heads"]
+                progress(answer["imported"] + answer["already"])
+    except KeyboardInterrupt:
+        raise _stopped(answer["imported"]) from None
     if not answer["imported"] + answer["already"]:  # not even the branch was looked for
         raise ServiceError(
             "bad_input", "there is nothing in it to import", "give a source that has something"
         )
     return answer
+
+
+def _stopped(imported: int) -> ServiceError:
+    """Return what a person is told who stopped an import with Ctrl-C."""
+    said = f"the import was stopped; imported before that: {imported}"
+    return ServiceError("interrupted", said, "run the command again: it adds what is missing")
 
 
 def imported_ids(api: "Client", branch: str, source: str) -> Iterator[str]:

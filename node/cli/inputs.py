@@ -93,7 +93,9 @@ def write_lines(write: Callable[[list[str]], object], unit: str, count_max: int)
                     write(part)
                     written += len(part)
                     progress(written)
-        except ServiceError as error:
+        except (ServiceError, KeyboardInterrupt) as caught:
+            stopped = ServiceError("interrupted", "the command was stopped")
+            error = caught if isinstance(caught, ServiceError) else stopped
             raise ServiceError(
                 error.code, f"{error}; written before that: {counted(written, unit)}", error.advice
             ) from None

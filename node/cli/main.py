@@ -1,5 +1,9 @@
 """`ravel` entry point: the options before the command, and what maps expected failures to a message and an exit code."""
 
+# isort: off
+import node.cli.interrupts  # noqa: F401  # before all that takes a while to import
+
+# isort: on
 import os
 import sys
 from pathlib import Path

@@ -23,6 +23,8 @@ class ErrorKind:
 
 EXIT_OK: Final = 0
 EXIT_UNEXPECTED: Final = 1
+EXIT_STOPPED: Final = 130
+"""Exit code of a command that Ctrl-C stopped, as shells have it."""
 EXIT_RESTART: Final = 75
 """Exit code of a daemon that a service is to start again: `EX_TEMPFAIL` of sysexits.h."""
 

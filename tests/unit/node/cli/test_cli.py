@@ -17,6 +17,7 @@ from node.cli import main as main_module
 from node.cli import progress as progress_module
 from node.cli.answers import print_fields, print_table
 from node.cli.command_table import COMMANDS, GROUPS
+from node.cli.interrupts import say_defect
 from node.cli.main import app
 from node.cli.progress import show_progress
 from node.cli.shared import agrees, confirm, fail
@@ -402,3 +403,10 @@ def test_help_shows_every_word_that_is_written_and_breaks_lines_once(monkeypatch
     for line, after in itertools.pairwise(lines):
         if not line.endswith("."):
             assert len(line) + 1 + len(after.split()[0]) > 76, "the next word has no room"
+
+
+def test_ctrl_c_while_commands_are_imported_prints_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    say_defect(KeyboardInterrupt, KeyboardInterrupt(), None)
+    assert capsys.readouterr().err == ""
+    say_defect(ValueError, ValueError("a defect"), None)
+    assert "ValueError: a defect" in capsys.readouterr().err

@@ -105,3 +105,14 @@ def test_a_time_of_a_bundle_is_a_date_or_a_time_ago_and_has_passed() -> None:
         with pytest.raises(ServiceError, match="is no date") as refused:
             unix_moment(other, now)
         assert "12h or 7d" in refused.value.advice
+
+
+def test_lines_that_are_stopped_say_how_many_were_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(part: list[str]) -> None:
+        if part == ["three"]:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"one\ntwo\nthree\n")))
+    with pytest.raises(ServiceError, match="the command was stopped; written before that: 2 posts") as caught:
+        write_lines(write, "post", 1)
+    assert caught.value.code == "interrupted"

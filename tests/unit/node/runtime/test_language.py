@@ -138,7 +138,16 @@ def _said_by_commands() -> list[str]:
         and one.func.id in ("say", "say_wrapped", "confirm", "agrees", "Says")
         and one.args
     )
-    messages = (one.args[0] for one in calls if isinstance(one.args[0], ast.Constant | ast.JoinedStr))
+    questions = (
+        one.value
+        for path in (NODE / "cli").rglob("*.py")
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(function, ast.FunctionDef) and function.name == "question"
+        for one in function.body
+        if isinstance(one, ast.Return) and one.value is not None
+    )
+    given = (*(one.args[0] for one in calls), *questions)
+    messages = (one for one in given if isinstance(one, ast.Constant | ast.JoinedStr))
     return sorted({said for one in messages if (said := _filled(one)) and re.search(r"[a-z] [a-z]", said)})
 
 
