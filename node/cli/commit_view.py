@@ -100,4 +100,6 @@ def kind_line(item: "CommitItem | CommitView") -> str:
     for said in (item.get("continues"), item.get("merged")):
         named = named or (f"{said['branch'][:12]} at {said['commits'][0][:12]}" if said else "")
     kind = _KINDS.get(item["kind"], item["kind"]) if is_terminal() else item["kind"]
+    if is_terminal() and kind == "files" and not named:
+        kind = "a file was removed"
     return first_line(f"({in_language(kind)}{': ' if named else ''}{named})", _TEXT_WIDTH)

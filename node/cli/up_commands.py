@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from node.cli.answers import Outcome, Says, prints
+from node.cli.answers import Outcome, Says, print_fields, prints
 from node.cli.founding import Founding, settle_addresses, wanted_protection
 from node.cli.key_commands import (
     BACK_NOTE,
@@ -23,7 +23,7 @@ from node.cli.key_commands import (
     warn_of_clear_keys,
 )
 from node.cli.links import passing_note
-from node.cli.printing import say_wrapped
+from node.cli.printing import is_verbose, say_wrapped
 from node.cli.service_commands import service_note, service_passphrase, start_service
 from node.cli.shared import agrees, say, settings
 from node.runtime.errors import ServiceError
@@ -38,16 +38,29 @@ def _ready(values: Mapping[str, Any]) -> str:
     return "\n".join(filter(None, (said, values["notes"], values["passing"])))
 
 
-_READY = Says(
+_LAST = (("open", "all of this in a browser"), ("down", "stop it"))
+_MADE = Says(
     _ready,
     ("repo create NAME", "begin something"),
     ("repo join -", "paste a link that you were given"),
-    ("open", "all of this in a browser"),
-    ("down", "stop it"),
+    *_LAST,
 )
+_STARTED = Says(_ready, ("status", "see how it stands"), *_LAST)
 
 
-@prints(_READY)
+class _ReadyPrinter:
+    """Printer of a start, and of what people do next: who has a node has begun already."""
+
+    has_more = True
+
+    def __call__(self, shown: Mapping[str, Any]) -> None:
+        """Print it."""
+        (_MADE if shown["created"] else _STARTED)(shown)
+        if is_verbose():
+            print_fields((name, value) for name, value in shown.items() if name not in ("notes", "passing"))
+
+
+@prints(_ReadyPrinter())
 def up(
     context: typer.Context,
     name: Annotated[str, typer.Option(help="Of a new node: a name for you.")] = "",

@@ -73,6 +73,7 @@ def test_a_post_is_shown_with_all_its_lines_and_whether_it_counts(capsys: pytest
         ({"text": None, "hidden_by": "a" * 52, "hidden_by_name": "Ann"}, "  (hidden by Ann)"),
         ({"text": None, "kind": "branch-root"}, "  (the branch began)"),
         ({"text": None, "kind": "files", "files": ["a.txt", "b.txt"]}, "  (files: a.txt, b.txt)"),
+        ({"text": None, "kind": "files", "files": []}, "  (a file was removed)"),
         ({"text": "new", "edits": "p" * 52}, "  (edits pppppppppppp): new"),
     ],
 )

@@ -3,12 +3,14 @@
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 import ravel
 from node.cli.main import app
+from node.cli.up_commands import up
 from node.home import starting
 from node.home.home import create_home, lock_home, open_home
 from node.home.identity import open_keys
@@ -226,3 +228,15 @@ def test_words_are_not_dropped_where_another_made_the_node_meanwhile(
     assert isinstance(refused.exception, ServiceError), refused.output
     assert refused.exception.code == "already_exists"
     assert "Ravel runs" not in refused.output
+
+
+@pytest.mark.parametrize("created, first", [(True, "ravel repo create NAME"), (False, "ravel status")])
+def test_who_has_a_node_is_not_told_to_begin(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, created: bool, first: str
+) -> None:
+    monkeypatch.setattr("node.cli.printing.is_terminal", lambda: True)
+    printer: Any = vars(up)["printer"]
+    printer({"started": True, "created": created, "notes": "", "passing": ""})
+    said, command, *_ = capsys.readouterr().out.splitlines()
+    assert said == "Ravel runs."
+    assert command.split("  ")[1] == first
