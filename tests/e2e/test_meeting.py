@@ -1,5 +1,7 @@
 """Daemons that find one another: by a common acquaintance, after a move, on the local network."""
 
+import os
+from collections.abc import Callable
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -7,10 +9,14 @@ from pathlib import Path
 import pytest
 
 from node.authoring.author import Author
+from node.home.config import CONFIG_NAME
+from node.home.config_editing import set_key
 from node.home.identity import open_keys
 from node.ingest.replica import Replica
+from node.observe.watching import store_sizes
 from node.runtime.clock import now_ms
 from protocol.formats.content import Post
+from ravel.types.node import StoreBound
 from ravel.types.peers import PeerView
 from storage.repos.repos import DAY_MS
 from tests.e2e.cluster import ANY_PORT, Peer, peers, run_ravel, until, until_equal
@@ -90,19 +96,60 @@ def test_old_posts_are_given_up_to_a_member_who_was_met_by_a_third(tmp_path: Pat
             peer.close()
 
 
+def test_a_store_stays_under_its_bound_and_what_left_comes_again(tmp_path: Path) -> None:
+    bob, carol = made = [Peer(tmp_path / name, keys=("--clear", "--name", name)) for name in ("bob", "carol")]
+    _write_long_ago(bob.home, *(f"{number} " + os.urandom(40_000).hex() for number in range(60)))
+    set_key(carol.home / CONFIG_NAME, "storage.size_max", "3")
+    try:
+        for peer in made:
+            peer.start()
+        [repo] = [one["repo"] for one in bob.client.list_repos()["repos"]]
+        branch = bob.client.list_branches(repo)["branches"][0]["branch"]
+        link = bob.client.create_invitation(repo, permission="write", expires_seconds=3600)["invitation"]
+        carol.client.join_repo(link)
+        until_equal(carol, bob, branch)
+        carol.client.write_post(branch, "of carol")
+
+        def look(is_so: Callable[[StoreBound], bool]) -> bool:
+            """Have the daemon look at its store now, and wait for what comes of it for some seconds."""
+            carol.client.set_keeping(repo, branches=None)
+            bound = carol.client.show_status()["storage_bound"]
+            assert bound is not None
+            return is_so(bound)
+
+        until(lambda: look(lambda bound: bound["days"] == 180), "posts of 180 days are kept")
+        until(lambda: carol.client.show_keeping(repo)["older_absent"] > 20, "they leave")
+        until(
+            lambda: look(lambda bound: bound["state"] == "under" and bound["size"] < 3 << 20), "it is small"
+        )
+        items = carol.client.show_timeline(branch, limit=100)["items"]
+        texts = [one["text"] for one in items if one["kind"] == "post"]
+        assert len(texts) == 61
+        assert all(texts), "bob has sent again what had left"
+        carol.stop()
+        sizes = store_sizes(carol.home)
+        assert sizes["database"] + sizes["packs"] < 8 << 20
+        carol.start()
+        assert carol.client.show_keeping(repo)["bound_days"] == 180, "so a start tells peers the same"
+    finally:
+        for peer in made:
+            peer.close()
+
+
 def _has_old_post(peer: Peer, repo: str) -> bool:
     return peer.client.show_keeping(repo, last_days=90)["older_here"] == 1
 
 
-def _write_long_ago(home: Path, text: str) -> None:
-    """Have a node found a repo and write a post in it, while its clock is 200 days late."""
+def _write_long_ago(home: Path, *texts: str) -> None:
+    """Have a node found a repo and write posts in it, while its clock is 200 days late."""
     keys = open_keys(home, no_passphrase)
     replica = Replica(home, keys.store_key)
     clock = count(now_ms() - 200 * DAY_MS)
     author = Author(replica, keys.user_seed, lambda: next(clock))
     repo, _ = author.founding.create_repo("shared")
     branch, _ = author.founding.create_branch(repo, "main")
-    author.write(branch, Post(text))
+    for text in texts:
+        author.write(branch, Post(text))
     replica.close()
 
 
