@@ -35,7 +35,7 @@ class Author:
     def __init__(self, replica: Replica, user_seed: UserSeed, clock_ms: Callable[[], int]) -> None:
         self._replica = replica
         self._keys = AuthorKeys(*signing.key_pair(user_seed))
-        replica.own_feeds.user = self._keys.user
+        replica.set_own_user(self._keys.user)
         self.writer = FeedWriter(replica, self._keys, clock_ms)
         self.preparation = Preparation(self.writer)
         self.queue = WriteQueue(self.writer, self.preparation)

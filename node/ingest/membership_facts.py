@@ -45,12 +45,16 @@ class MembershipFacts:
     settled: Settled | None
     counts: tuple[int, int]
     """Statements of names, and of what is hidden, that these facts were made from; `settled` likewise."""
+    has_own_user: bool = False
+    """True if this node's user is a member."""
 
 
 NO_FACTS: Final = MembershipFacts(False, MappingProxyType({}), MappingProxyType({}), {}, None, None, (0, 0))
 
 
-def find_facts(membership: Membership | None, before: MembershipFacts) -> MembershipFacts:
+def find_facts(
+    membership: Membership | None, before: MembershipFacts, own_user: UserId | None
+) -> MembershipFacts:
     """Find the facts of a membership; returns `before` itself if nothing differs. Hold `membership_lock`.
 
     Names and hidden posts are looked for only where statements of them, or the verdicts on these, have changed.
@@ -68,7 +72,8 @@ def find_facts(membership: Membership | None, before: MembershipFacts) -> Member
     has_devices = bool(membership.device_statements)
     persons = find_persons(now, membership.device_statements) if has_devices else {}
     lobby_of = membership.lobbies.target(membership.operations)
-    facts = MembershipFacts(has_devices, persons, stated, hidden, lobby_of, now.settled, counts)
+    has_own_user = own_user is not None and now.permission(own_user) is not None
+    facts = MembershipFacts(has_devices, persons, stated, hidden, lobby_of, now.settled, counts, has_own_user)
     return before if facts == before else facts
 
 

@@ -244,6 +244,16 @@ class Replica:
         """Repos in which anything is said of devices, as they were last committed."""
         return [repo_id for repo_id, facts in self._facts.items() if facts.has_devices]
 
+    def has_own_user(self, repo_id: RepoId) -> bool:
+        """Return True if this node's user is a member of a repo, as it was last committed. Waits for nobody."""
+        return self._facts.get(repo_id, NO_FACTS).has_own_user
+
+    def set_own_user(self, user: UserId) -> None:
+        """State whose node this is, at its start. Costs O(repos)."""
+        self.own_feeds.user = user
+        with self.membership_lock:
+            self._show_facts(self.find_facts(repo.repo_id for repo in self.repos.values()))
+
     def tells_of_devices(self, repo_id: RepoId) -> bool:
         """Return True if anything is said of devices in a repo, as it was last committed."""
         return self._facts.get(repo_id, NO_FACTS).has_devices
@@ -257,7 +267,7 @@ class Replica:
         found = {}
         for repo_id in repo_ids:
             before = self._facts.get(repo_id, NO_FACTS)
-            facts = find_facts(self._memberships.get(repo_id), before)
+            facts = find_facts(self._memberships.get(repo_id), before, self.own_feeds.user)
             if facts is not before:
                 found[repo_id] = facts
         return found

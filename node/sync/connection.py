@@ -265,7 +265,7 @@ class Connection(Conversation):
         self.wake(topic)
         if topic in self._followed.places:
             self._work.note_news(topic, len(nums))
-        self._hub.presences.introduce(self._presence, topic)  # a member may have got a name by it
+        self._hub.presences.introduce(self._presence, topic)  # the user may be a member by it
         super().commits_accepted(topic, nums)
 
     def wake(self, topic: TopicKey) -> None:

@@ -99,9 +99,9 @@ class Presences:
             self._changed(num)
 
     def introduce(self, port: PresencePort, topic: TopicKey) -> None:
-        """Tell a peer whose node this is, once: where both follow a repo whose members know the user. Costs O(1).
+        """Tell a peer whose node this is, once: where both follow a repo of which the user is, or was, a member. Costs O(1).
 
-        They do by the name that the user states there, or as a device of another. Who reads by a link stays unknown.
+        Of who was one, a name is known there, or whose device it is. Who reads by a link stays unknown.
         """
         if port.is_introduced or self._speaker is None:
             return
@@ -112,7 +112,8 @@ class Presences:
         if repo is None or epoch is None:
             return
         stated, devices = self._replica.people.stated(repo.repo_id), self._replica.persons(repo.repo_id)
-        if self._speaker[0] not in stated and self._speaker[0] not in devices:
+        is_member = self._replica.has_own_user(repo.repo_id)
+        if not is_member and self._speaker[0] not in stated and self._speaker[0] not in devices:
             return
         ended = Presence(secrets.token_bytes(PRESENCE_SESSION_SIZE), root_branch(repo.repo_id))
         port.is_introduced = self._announce_to(port, epoch, ended)

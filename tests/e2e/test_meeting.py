@@ -66,10 +66,8 @@ def test_two_members_meet_by_a_third_and_meet_again_after_a_move(tmp_path: Path)
 
 
 def test_old_posts_are_given_up_to_a_member_who_was_met_by_a_third(tmp_path: Path) -> None:
-    """Nodes tell whose they are where their users have names, and unknown ones are not relied on."""
-    alice, bob, carol = made = [
-        Peer(tmp_path / name, keys=("--clear", "--name", name)) for name in ("alice", "bob", "carol")
-    ]
+    """Members' nodes tell whose they are, with or without a name; unknown ones are not relied on."""
+    alice, bob, carol = made = [Peer(tmp_path / name) for name in ("alice", "bob", "carol")]
     _write_long_ago(bob.home, "of long ago")
     try:
         for peer in made:

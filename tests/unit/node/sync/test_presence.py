@@ -8,7 +8,6 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.authoring.writing import write_commit
 from node.ingest.membership_facts import NO_FACTS, StatedName
 from node.runtime.scheduling import WorkAccount
 from node.sync.conversation import Conversation
@@ -16,7 +15,6 @@ from node.sync.presence import PresencePort, Presences
 from protocol.crypto.hashing import announced_topic
 from protocol.crypto.keys import UserSeed
 from protocol.crypto.signing import key_pair, sign
-from protocol.formats.profiles import Profile
 from protocol.formats.text import id_text
 from protocol.ids import BranchId, PeerId, SessionId, TopicKey, UserId
 from protocol.limits.network import PEER_USERS_MAX
@@ -37,7 +35,7 @@ from protocol.session.session import Session
 from storage.peers.peers import PeerUser, load_peer_users, put_peer_users
 from storage.repos.deletion import forget_repo
 from storage.repos.epochs import Epoch
-from tests.support.nodes import Node, open_nodes
+from tests.support.nodes import Node, open_nodes, share
 
 PEER = PeerId(b"p" * 32)
 BOB, BOBS_SECRET = key_pair(UserSeed(b"b" * 32))
@@ -144,13 +142,9 @@ async def test_peers_are_told_and_tell_and_what_they_told_ends_with_the_connecti
     assert presences.editors(branch.num) == []
 
 
-async def test_a_peer_is_told_once_whose_node_this_is_where_the_user_has_a_name(alice: Node) -> None:
+async def test_a_peer_is_told_once_whose_node_this_is_where_the_user_is_a_member(alice: Node) -> None:
     presences, line = _presences(alice), Line(alice.epoch())
-    port = line.port()
-    presences.introduce(port, line.topic)
-    assert not line.told, "who has no name stays unknown, such as one who reads by a link"
-    root = alice.replica.root_branch(alice.repo())
-    await write_commit(alice.hub, alice.author, root, Profile("Alice", None))
+    root, port = alice.replica.root_branch(alice.repo()), line.port()
     for _ in range(2):
         presences.introduce(port, line.topic)
     place = port.connection.session.presence_place(line.topic, by_us=True)
@@ -158,13 +152,26 @@ async def test_a_peer_is_told_once_whose_node_this_is_where_the_user_has_a_name(
     assert (user, said.branch, said.has_left) == (alice.author.user, root.branch_id, True)
 
 
+async def test_a_member_is_known_as_one_from_the_join_on_and_at_each_start(tmp_path: Path) -> None:
+    with open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
+        await share(alice, bob)
+        repo_id = alice.repo().repo_id
+        for node in (alice, bob):
+            assert node.replica.has_own_user(repo_id)
+            node.replica.close()
+            node.open()
+            assert node.replica.has_own_user(repo_id)
+        assert not carol.replica.has_own_user(repo_id)
+
+
 async def test_a_device_without_a_name_of_its_own_says_whose_it_is(
     alice: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     presences, line = _presences(alice), Line(alice.epoch())
     port = line.port()
+    monkeypatch.setattr(alice.replica, "_facts", {})
     presences.introduce(port, line.topic)
-    assert not line.told
+    assert not line.told, "who is no member, and was none, stays unknown: one who reads by a link"
     facts = replace(NO_FACTS, persons={alice.author.user: BOB})
     monkeypatch.setattr(alice.replica, "_facts", {alice.repo().repo_id: facts})
     presences.introduce(port, line.topic)
