@@ -9,7 +9,7 @@ comes, goes or covers what changes; a body that comes or goes; and any change of
 was last made anew. That costs O(its commits), once for all that happened until then.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -68,6 +68,26 @@ _OWN: Final = (
         document_operations.c.name == commits.c.commit_id,
     )
 )
+_STANDING: Final = (
+    select(
+        document_tips.c.key,
+        document_tips.c.name,
+        document_tips.c.source_num,
+        document_tips.c.depth,
+        document_tips.c.passed,
+        document_tips.c.rank,
+        document_tips.c.is_there,
+        document_tips.c.position,
+    )
+    .where(
+        document_tips.c.doc_num == bindparam("doc"),
+        document_tips.c.key.in_(bindparam("keys", expanding=True)),
+        document_tips.c.depth > COUNTER_DEPTH,
+    )
+    .limit(bindparam("limit"))
+)
+_STANDING_LOOKED_MAX: Final = 4
+"""Operations that are looked at for each key that is said something of: most keys have one that stands."""
 _COPIES: Final = (
     select(*_OPERATION)
     .select_from(WANTED, document_sources, document_operations)
@@ -209,6 +229,8 @@ class _Row:
 
 
 _values_of: Final = attrgetter(*OPERATION_COLUMNS)
+_Key = tuple[int, bytes]
+"""Document and key."""
 _Pair = tuple[int, bytes, CommitId]
 """Document, key and name."""
 
@@ -232,17 +254,21 @@ class Changes:
         self._changed[id(row)] = row
 
     def load(self, pairs: Iterable[_Pair]) -> None:
-        """Load the operations of names about keys: by one statement for all of a document. Costs O(pairs log n).
+        """Load the operations of names about keys: by two statements for all of a document. Costs O(pairs log n).
 
-        Of a document with operations that other commits say of their names, a second one asks for these.
+        The first looks at what stands, which a new operation mostly replaces: that leads past no commit. Of a document with
+        operations that other commits say of their names, another one asks for these instead.
         """
-        wanted: dict[int, list[tuple[bytes, CommitId]]] = {}
+        wanted: dict[int, list[_Pair]] = {}
         for pair in pairs:
             if pair not in self._rows:
                 self._rows[pair] = []
-                wanted.setdefault(pair[0], []).append(pair[1:])
-        for doc_num, missing in wanted.items():
+                wanted.setdefault(pair[0], []).append(pair)
+        for doc_num, pairs_of in wanted.items():
             _, has_sources = self._find_had(doc_num)
+            if not has_sources:
+                self._load_standing(doc_num, {key for _, key, _ in pairs_of})
+            missing = [(key, name) for _, key, name in pairs_of if not self._rows[doc_num, key, name]]
             for part in chunks(missing, LOOKUP_COUNT_MAX // 2):
                 own = [(id_key(name), key, name) for key, name in part]
                 for *values, passed, rank in select_wanted(self.connection, _OWN, own, doc=doc_num):
@@ -251,6 +277,18 @@ class Changes:
                 copies = select_wanted(self.connection, _COPIES, part, doc=doc_num) if has_sources else ()
                 for found in copies:
                     self._add_loaded(found)
+
+    def _load_standing(self, doc_num: int, keys: Set[bytes]) -> None:
+        """Load some operations that stand about keys, of those that are asked for. Each is said by its own commit."""
+        for part in chunks(sorted(keys)):
+            limit = _STANDING_LOOKED_MAX * len(part)
+            for found in select_in(self.connection, _STANDING, part, doc=doc_num, limit=limit):
+                key, name, num, depth, passed, rank, is_there, position = found
+                rows = self._rows.get((doc_num, key, name))
+                if rows is not None and not rows:
+                    place = (doc_num, key, name, num, num, depth)
+                    rows.append(_Row(*place, bool(is_there), True, 0, position, None, stood=True))
+                    self._places[num] = passed, rank, name
 
     def _add_loaded(self, values: tuple[object, ...]) -> _Row:
         row = _row(values)
@@ -262,37 +300,42 @@ class Changes:
 
         Of a new commit nothing is looked up, unless a copy, a snapshot or what replaces it may have come before.
         """
-        new: set[tuple[int, CommitId]] = set()
-        for document, one in added:
-            if not (one.is_carried or document.has_snapshots or any(self._find_had(document.num))):
-                new.add((document.num, one.name))
-        self.load(
-            (document.num, said.key, name)
+        new = {
+            (document.num, one.name)
             for document, one in added
-            for said in one.operations
-            for name in (one.name, *said.replaces)
-            if (document.num, name) not in new
+            if not (one.is_carried or document.has_snapshots or any(self._find_had(document.num)))
+        }
+        self.load(
+            [
+                (document.num, said.key, name)
+                for document, one in added
+                for said in one.operations
+                for name in (one.name, *said.replaces)
+                if (document.num, name) not in new
+            ]
         )
         for document, one in added:
             self._add(document, one)
 
     def _add(self, document: Document, said: SaidOperations) -> None:
+        doc_num, name, num = document.num, said.name, said.num
         if said.is_carried:
-            self._sources.append((document.num, said.name, said.num))
-        for one in said.operations:
-            pair = (document.num, one.key, said.name)
-            copies = self._rows.setdefault(pair, [])
-            replaced = copies[0].replaced if copies else self._take_unmet(pair)
-            place = (document.num, one.key, said.name, said.num, said.num, document.depth)
-            replaces = pack_ids(one.replaces) if one.replaces else None
-            row = _Row(
-                *place, one.is_there, True, replaced, one.position, one.added, replaces, False, is_new=True
-            )
+            self._sources.append((doc_num, name, num))
+        may_be_unmet = bool(self._unmet) or self._find_had(doc_num)[0]
+        for key, is_there, replaces, position, added in said.operations:
+            replaced, copies = 0, self._rows.setdefault((doc_num, key, name), [])
+            if copies:
+                replaced = copies[0].replaced
+            elif may_be_unmet:
+                replaced = self._take_unmet((doc_num, key, name))
+            packed = pack_ids(replaces) if replaces else None
+            place = (doc_num, key, name, num, num, document.depth)
+            row = _Row(*place, is_there, True, replaced, position, added, packed, False, is_new=True)
             copies.append(row)
             self._changed[id(row)] = row
-        for one in said.operations:
-            for name in one.replaces:
-                self.replace((document.num, one.key, name), 1)
+        for key, _, replaces, *_ in said.operations:
+            for other in replaces:
+                self.replace((doc_num, key, other), 1)
 
     def flip(self, by_document: Mapping[int, Sequence[int]], *, is_void: bool) -> None:
         """Let commits of documents count, or no longer. Costs O(their operations and what these replace)."""
@@ -323,23 +366,28 @@ class Changes:
     def store(self, changed_num: int) -> None:
         """Write the rows, and what stands. `changed_num` is a number of the sequence of commits that none had before."""
         came, went = list[_Row](), list[_Row]()
+        added_came, added_went = list[_Row](), list[_Row]()  # of counters
         new, kept = list[tuple[object, ...]](), list[tuple[object, ...]]()
+        there_came, there_went, placed = set[_Key](), set[_Key](), set[_Key]()
         for row in self._changed.values():
-            stands = row.stands
+            stands = row.is_live and not row.replaced
             if stands is not row.stood:
-                (came if stands else went).append(row)
+                key = (row.doc_num, row.key)
+                if row.is_there:
+                    (there_came if stands else there_went).add(key)
+                if row.position is not None:
+                    placed.add(key)
+                if row.added is None:
+                    (came if stands else went).append(row)
+                else:
+                    (added_came if stands else added_went).append(row)
             if row.is_new:
                 new.append(_values_of(row))
             else:
                 kept.append((row.is_live, row.replaced, row.doc_num, row.key, row.name, row.source_num))
-        there_came = {(row.doc_num, row.key) for row in came if row.is_there}
-        there_went = {(row.doc_num, row.key) for row in went if row.is_there}
         were_there = there_went | self._find_there(there_came - there_went)
-        placed = {(row.doc_num, row.key) for row in (*came, *went) if row.position is not None}
-        more = dict.fromkeys({row.doc_num for row in (*came, *went)}, 0)
-        counted = {(row.doc_num, row.key, row.name) for row in (*came, *went) if row.added is not None}
-        self._store_increments(came, went)
-        came, went = ([row for row in some if row.added is None] for some in (came, went))
+        more = {row.doc_num: 0 for some in (came, went, added_came, added_went) for row in some}
+        self._store_increments(added_came, added_went)
         placed_nums = {row.place_num for row in (*came, *went)}
         places = self._places | load_places_of(self.connection, placed_nums - self._places.keys())
         change_rows(
@@ -359,6 +407,7 @@ class Changes:
         change_rows(self.connection, _CHANGE, kept)
         insert_rows(self.connection, document_sources, SOURCE_COLUMNS, self._sources)
         keep_positions(self.connection, placed)
+        counted = {(row.doc_num, row.key, row.name) for row in (*added_came, *added_went)}
         keep_counters(self.connection, self._find_counters(counted))
         change_rows(self.connection, _DROP_UNMET, list(self._unmet))
         unmet = [(*pair, count) for pair, count in self._unmet.items() if count]
@@ -371,12 +420,11 @@ class Changes:
         change_rows(self.connection, _CHANGED, [(count, changed_num, num) for num, count in more.items()])
 
     def _store_increments(self, came: Iterable[_Row], went: Iterable[_Row]) -> None:
-        gone = [(row.doc_num, row.key, row.source_num, row.name) for row in went if row.added is not None]
+        gone = [(row.doc_num, row.key, row.source_num, row.name) for row in went]
         change_rows(self.connection, _DROP_INCREMENT, gone)
         rows = [
             (row.doc_num, row.key, row.source_num, row.name, row.place_num, row.depth, row.added)
             for row in came
-            if row.added is not None
         ]
         insert_rows(self.connection, document_increments, INCREMENT_COLUMNS, rows)
 
