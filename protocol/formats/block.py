@@ -12,13 +12,12 @@ so a wrong key or a block made with another convergence secret is found.
 from hmac import compare_digest
 from typing import Annotated, Final
 
-from cryptography.hazmat.primitives.ciphers import Cipher
-from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 from msgspec import Meta
 
 from protocol.codec import DecodeError, Value, Wire, decode, encode
 from protocol.crypto import hashing
 from protocol.crypto.keys import BlockKey, ConvergenceSecret
+from protocol.crypto.stream_cipher import encipher
 from protocol.ids import BlockId, CommitId, ObjectId
 from protocol.limits.formats import (
     ACK_COUNT_MAX,
@@ -30,7 +29,6 @@ from protocol.limits.formats import (
 )
 
 BLOCK_TAG: Final = "block2"
-_ZERO_NONCE: Final = bytes(16)  # 4 bytes of counter and 12 of nonce, as `cryptography` takes them
 
 
 class _BlockEncoding(Wire, frozen=True, tag=BLOCK_TAG):
@@ -102,7 +100,7 @@ def encrypt_block(
 ) -> tuple[Block, BlockKey]:
     """Return the block that carries `plaintext`, and its key. Raises DecodeError when it would not be a legal block."""
     key = hashing.block_key(convergence_secret, plaintext)
-    ciphertext = _chacha20(key, plaintext)
+    ciphertext = encipher(key, plaintext)
     encoded = encode(_BlockEncoding(child_ids, acks, rank, mark, ciphertext))
     if len(encoded) > BLOCK_SIZE_MAX or len(acks) > ACK_COUNT_MAX or len(child_ids) > INNER_CHILD_COUNT_MAX:
         raise DecodeError("too_large", f"a block of {len(encoded)} bytes")
@@ -119,8 +117,4 @@ def decrypt_block(block: Block, key: BlockKey, convergence_secret: ConvergenceSe
 
 def decrypt_unchecked(block: Block, key: BlockKey) -> bytes:
     """Decrypt a block whose convergence secret is not known yet: the result means nothing until `decrypt_block` agrees."""
-    return _chacha20(key, block.ciphertext)
-
-
-def _chacha20(key: BlockKey, data: bytes) -> bytes:
-    return Cipher(ChaCha20(key, _ZERO_NONCE), mode=None).encryptor().update(data)
+    return encipher(key, block.ciphertext)

@@ -21,7 +21,7 @@ from node.ingest.publication_reading import (
 from protocol.codec import encode
 from protocol.crypto import hashing
 from protocol.crypto.keys import BlockKey, ConvergenceSecret, ReadKey
-from protocol.formats.block import _chacha20
+from protocol.crypto.stream_cipher import encipher
 from protocol.formats.commit import Content, Links, lipmaa
 from protocol.formats.content import Post
 from protocol.formats.declared_kind import declare_kind
@@ -109,7 +109,7 @@ def publish(
     key = hashing.block_key(convergence, plaintext)
     if clear is None:
         clear = encode([]) + encode(0) + encode(MARK)
-    block = b"\x96" + encode("block2") + encode([]) + clear + encode(_chacha20(key, plaintext))
+    block = b"\x96" + encode("block2") + encode([]) + clear + encode(encipher(key, plaintext))
     topic, commit_id = TopicKey(_TOPIC.topic), CommitId(hashing.block_id(block))
     hidden = hide_key(_EPOCH.keys.read_key, topic, commit_id, BlockKey(key))
     if is_bare:
