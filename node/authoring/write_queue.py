@@ -19,6 +19,7 @@ from node.authoring.preparing import Preparation
 from node.authoring.refusals import RefusedByRules
 from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import OpenedBatch
+from node.ingest.recent_commits import RecentCommits
 from node.runtime.errors import ServiceError
 from protocol.formats.body import Body
 from protocol.ids import TopicKey
@@ -87,6 +88,8 @@ class EncodedWrite:
     topic: Topic
     after: AfterWrite
     written: list[WrittenCommit]
+    bodies: list[Body]
+    """Body of each."""
 
 
 @dataclass(slots=True)
@@ -141,6 +144,13 @@ class WriteGroup:
             (writes[0].topic, opener.open(writes[0].topic, [made for one in writes for made in one.written]))
             for writes in of_topics.values()
         ]
+
+    def note_recent(self, recent: RecentCommits) -> None:
+        """Note what was stored, for those who ask for it soon."""
+        for one in self.encoded:
+            for written, body in zip(one.written, one.bodies, strict=True):
+                if written.made is not None:
+                    recent.note(written.made.signed.commit, body)
 
     def after(self, connection: Connection) -> None:
         """Do in the transaction what requests ask for beside the commits."""
@@ -256,11 +266,13 @@ class WriteQueue:
             if encoder is None or encoder.target.epoch != epoch:
                 encoder = group.encoders[branch.num] = self._writer.make_encoder(open_store(), branch, epoch)
             topic = self._writer.replica.by_topic[encoder.target.topic]
-            written = encoder.encode(request.make_drafts(open_store), open_store)
+            drafts = request.make_drafts(open_store)
+            written = encoder.encode(drafts, open_store)
         except Exception as error:  # a plan may raise anything, and must fail its own request alone
             return self._database.to_storage_error(error)
         if written:
-            group.add(EncodedWrite(branch, topic, request.after, written))
+            bodies = [draft.body for draft in drafts]
+            group.add(EncodedWrite(branch, topic, request.after, written, bodies))
         return written
 
     def _store(
@@ -282,6 +294,7 @@ class WriteQueue:
 
         has_deferred = bool(group.deferred)
         ingested = self._writer.store(make_batches, after=group.after)
+        group.note_recent(self._writer.replica.recent_commits)
         # Only where this was the one transaction since. What encoders have seen of a root branch is older than its new end.
         is_next = self._database.commit_count == group.follows + 1
         if is_next and not has_deferred and not any(one.branch.facts.is_root_branch for one in group.encoded):

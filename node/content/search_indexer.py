@@ -20,7 +20,7 @@ from sqlalchemy import Connection
 from node.content.search_words import RULES, index_keys
 from node.runtime.backoff import store_backoff
 from node.sync.hub import Hub
-from node.timelines.commit_fields import load_whole_blocks, stored_fields
+from node.timelines.commit_fields import find_recent, load_whole_blocks, stored_fields
 from protocol.crypto.keys import HashKey
 from protocol.limits.users import (
     SEARCH_BATCH_COUNT_MAX,
@@ -196,14 +196,18 @@ class SearchIndexer:
         """Read the entries of the first of these commits; those for which the slice has no time; the damaged ones.
 
         One is read at least. A commit without words is no item: of many, each would stay in memory until a batch is full.
+        What this node has just written is in memory, so that its blocks are not read.
         """
-        blocks, times = load_whole_blocks(connection, rows), load_times(connection, rows)
-        damaged = {row.num for row in rows if row.num not in blocks}
+        known = find_recent(self._hub.replica, rows)
+        unknown = [row for row in rows if row.num not in known]
+        blocks, times = load_whole_blocks(connection, unknown), load_times(connection, rows)
+        damaged = {row.num for row in unknown if row.num not in blocks}
         items: list[IndexItem] = []
         for place, row in enumerate(rows):
             if place and slice_.is_over:
                 return items, rows[place:], damaged
-            keys = index_keys(self._texts_of(row, blocks.get(row.num)))
+            own = known.get(row.num)
+            keys = index_keys(self._texts_of(row, blocks.get(row.num)) if own is None else [own[1].text])
             if keys:
                 items.append(IndexItem(row.num, row.branch_num, *times[row.num], keys))
         return items, [], damaged

@@ -25,6 +25,7 @@ from node.ingest.membership_snapshots import (
 from node.ingest.own_feeds import OwnFeeds
 from node.ingest.people import People
 from node.ingest.publication_reading import open_parts
+from node.ingest.recent_commits import RecentCommits
 from node.ingest.tables import ShownTables, Tables, load_tables, renew_tables
 from protocol.codec import DecodeError
 from protocol.crypto.keys import ConvergenceSecret, StoreKey
@@ -74,6 +75,7 @@ class Replica:
         self.sketches = Sketches(self.database)
         self.signatures = MadeSignatures()
         """Topics' signatures of commits that others brought and this node has sent on."""
+        self.recent_commits = RecentCommits()
         self.own_feeds = OwnFeeds(self.database.folder)
         self.author_clocks = AuthorClocks()
         self.packs.sweep()

@@ -1,6 +1,6 @@
 """Fields in which commits are shown: author, body and what it answers, from row and blocks."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final, cast
 
@@ -61,6 +61,24 @@ def stored_fields(replica: Replica, row: TimelineRow, encoded: list[bytes] | Non
         return {"time": row.timestamp // 1000, "text": None, "damaged": True}
     commit, body = open_stored(replica, row, encoded)
     return opened_fields(replica, row, commit, body)
+
+
+def find_recent(replica: Replica, rows: Iterable[TimelineRow]) -> dict[int, tuple[Commit, Post | Imported]]:
+    """Return, by number, those of these commits that need not be read: this node has just written them."""
+    found = ((row.num, replica.recent_commits.find(row.commit_id)) for row in rows if not row.is_erased)
+    return {num: one for num, one in found if one is not None}
+
+
+def load_fields(connection: Connection, replica: Replica, rows: Sequence[TimelineRow]) -> list[ContentFields]:
+    """Load `opened_fields` of these commits, in their order."""
+    recent = find_recent(replica, rows)
+    blocks = load_whole_blocks(connection, [row for row in rows if row.num not in recent])
+    return [
+        opened_fields(replica, row, *recent[row.num])
+        if row.num in recent
+        else stored_fields(replica, row, blocks.get(row.num))
+        for row in rows
+    ]
 
 
 def opened_fields(

@@ -8,13 +8,13 @@ from sqlalchemy import Connection
 from node.ingest.replica import Replica
 from node.sync.body_fetching import fetch_opened
 from node.sync.hub import Hub
-from node.timelines.commit_fields import author_fields, load_whole_blocks, stored_fields
+from node.timelines.commit_fields import author_fields, load_fields
 from node.timelines.post_views import show_changes
 from protocol.formats.body import Permission
 from protocol.formats.text import id_text, parse_id
 from protocol.ids import BlockId, CommitId
 from ravel.types.branches import BranchView
-from ravel.types.commits import TimelineItem
+from ravel.types.commits import ContentFields, TimelineItem
 from ravel.types.repos import RepoStanding, RepoView
 from storage.commits.commits import TimelineRow
 from storage.commits.edits import Cursor
@@ -94,17 +94,16 @@ def timeline_items(
     connection: Connection, replica: Replica, rows: list[TimelineRow], position: int
 ) -> list[TimelineItem]:
     """Timeline rows with their bodies opened, from `position` on."""
-    blocks = load_whole_blocks(connection, rows)
+    fields = load_fields(connection, replica, rows)
     items = [
-        _timeline_item(replica, row, blocks.get(row.num), position + index) for index, row in enumerate(rows)
+        _timeline_item(replica, row, one, position + index)
+        for index, (row, one) in enumerate(zip(rows, fields, strict=True))
     ]
     show_changes(connection, replica, list(zip(rows, items, strict=True)))
     return items
 
 
-def _timeline_item(
-    replica: Replica, row: TimelineRow, encoded: list[bytes] | None, position: int
-) -> TimelineItem:
+def _timeline_item(replica: Replica, row: TimelineRow, fields: ContentFields, position: int) -> TimelineItem:
     branch = replica.branches[row.branch_num]
     return {
         "position": position,
@@ -114,7 +113,7 @@ def _timeline_item(
         "kind": row.body_kind,
         "acks": [id_text(ack) for ack in row.acks],
         "place": place_text(row.passed, row.rank, row.commit_id),
-        **stored_fields(replica, row, encoded),
+        **fields,
     }
 
 

@@ -259,7 +259,7 @@ def test_commits_of_one_branch_in_two_epochs_are_each_on_their_own_topic(world: 
     topics = [world.topic(), replace(world.topic(), topic=TopicKey(b"t" * 32))]
     group = WriteGroup(0)
     for topic, one in zip(topics, written, strict=True):
-        group.add(EncodedWrite(world.branch, topic, nothing_more, [one]))
+        group.add(EncodedWrite(world.branch, topic, nothing_more, [one], [Post("")]))
     opened = group.open_all(OwnOpener())
     assert [(topic, [one.signed.commit.commit_id for one in batch.opened]) for topic, batch in opened] == [
         (topic, [one.commit_id]) for topic, one in zip(topics, written, strict=True)

@@ -21,6 +21,7 @@ from node.content.posts import Posts
 from node.content.search import Question, Search, parse_cursor
 from node.content.search_indexer import SearchIndexer, pause_after
 from node.content.search_words import parse_query
+from node.ingest.recent_commits import RecentCommits
 from node.runtime.errors import ServiceError
 from protocol.crypto.keys import BlockKey, UserSeed
 from protocol.formats.block import Reference
@@ -445,12 +446,33 @@ async def test_a_body_that_goes_while_it_is_read_is_looked_at_again(
     assert (room.count_queued(), room.count_words()) == (0, 0)
 
 
+async def test_what_this_node_has_just_written_is_indexed_without_reading_it(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[TimelineRow] = []
+    real = vars(indexer_module)["load_whole_blocks"]
+
+    def note(connection: Connection, rows: list[TimelineRow]) -> dict[int, list[bytes]]:
+        read.extend(rows)
+        found: dict[int, list[bytes]] = real(connection, rows)
+        return found
+
+    monkeypatch.setattr(indexer_module, "load_whole_blocks", note)
+    await room.write("fresh words")
+    assert await room.find("fresh") == ["fresh words"]
+    assert read == []
+    await room.write("long " * 1000)
+    assert len(await room.find("long")) == 1
+    assert len(read) == 1
+
+
 @pytest.mark.parametrize("is_indexed", [True, False])
 async def test_a_commit_that_is_restored_while_it_is_read_is_looked_at_again(
     room: Room, monkeypatch: pytest.MonkeyPatch, *, is_indexed: bool
 ) -> None:
     room.indexer.work()
     num = room.num_of(await room.write("late words"))
+    room.node.replica.recent_commits = RecentCommits()
     if is_indexed:
         room.catch_up()
     room.look_again(num)
