@@ -207,15 +207,16 @@ def exclude(
             for other in members
             if not alone and other["person"] == one["person"] and other["user"] != one["user"]
         ]
-        along = (
-            f" {counted(len(others), 'device')} of the same person will go along: {', '.join(others)}."
-            if others
-            else ""
+        said = [f"{called} will read and write nothing new in {repo}."]
+        if others:
+            said.append(
+                f"{counted(len(others), 'device')} of the same person will go along: {', '.join(others)}."
+            )
+        said.append(
+            "What was written until now stays; what is written without knowing of this will not count. "
+            f"Exclude {called} from {repo}?"
         )
-        return (
-            f"{called} will read and write nothing new in {repo}.{along} What was written until now stays; what is written "
-            f"without knowing of this will not count. Exclude {called} from {repo}?"
-        )
+        return " ".join(said)
 
     confirm(question, yes=yes)
     return api.remove_member(repo, user, person=not alone)

@@ -54,7 +54,7 @@ def test_a_large_file_goes_in_and_out_by_commands_with_flat_memory(tmp_path: Pat
         alice.client.create_repo("notes")
         run_ravel(alice, "file", "add", "main", str(tmp_path / "large.bin"), "--name", "warm up")
         before = _resident(alice)
-        run_ravel(alice, "file", "rm", "main", "warm up")
+        run_ravel(alice, "file", "rm", "main", "warm up", "--yes")
         shown = run_ravel(alice, "file", "add", "main", str(source)).stderr
         assert f"read {SIZE * 4} of {SIZE * 4} bytes" in shown
         out = tmp_path / "out.bin"

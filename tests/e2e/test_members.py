@@ -71,7 +71,7 @@ def test_an_excluded_member_writes_for_nobody(tmp_path: Path) -> None:
         shown = json.loads(run_ravel(alice, "member", "invitations", "shared", "--json").stdout)
         reader = next(item for item in shown["invitations"] if item["uses"] == 2)
         assert reader["joined"] == [_user(carol)]
-        run_ravel(alice, "member", "uninvite", "shared", reader["invitation"][:8])
+        run_ravel(alice, "member", "uninvite", "shared", reader["invitation"][:8], "--yes")
         until(lambda: _held(alice, _user(carol)) == "write", "who had been seen stays")
         run_ravel(carol, "repo", "leave", "shared", "--yes")
         run_ravel(alice, "repo", "leave", "shared", "--yes", code=NOT_PERMITTED)

@@ -52,7 +52,7 @@ MISTAKES: dict[str, tuple[Words, int, str, str]] = {
     "asking as a member": (("bob:repo", "join", "{ask}"), 6, "you are a member of notes", "repo list"),
     "a link of no time": (("repo", "invite", "notes", "--expires", "soon"), 3, "not a time", "30m"),
     "a link for this machine": (("repo", "invite", "notes"), 10, "this machine only", "network.listen"),
-    "a link that is none": (("member", "uninvite", "notes", "zzzz"), 4, "no invitation", "invitations"),
+    "a link that is none": (("member", "uninvite", "notes", "zzzz", "--yes"), 4, "no invitation", "invitations"),
     "a request that is none": (("requests", "accept", "notes", "zzzz"), 4, "no request", "requests list"),
     # --- what is not there
     "a key that is not there": (("dict", "rm", "notes:main", "zz"), 4, "no key 'zz'", "dict list"),
@@ -105,7 +105,7 @@ MISTAKES: dict[str, tuple[Words, int, str, str]] = {
     "an origin in clear": (
         ("token", "create", "--name", "x", "--actions", "read", "--origin", "http://a.example"), 3, "need https", "https://",
     ),
-    "a token that is none": (("token", "revoke", "zzz"), 4, "no token", "token list"),
+    "a token that is none": (("token", "revoke", "zzz", "--yes"), 4, "no token", "token list"),
     # --- files
     "a file that is not there": (("file", "add", "notes:main", "{folder}/no.jpg"), 18, "No such file", "path"),
     "a file of the branch that is not there": (("file", "get", "notes:main", "no.jpg"), 4, "no file", "file list"),

@@ -47,9 +47,9 @@ def test_a_user_asks_and_is_let_in(tmp_path: Path) -> None:
         assert "accepted" in run_ravel(alice, "requests", "list", "photos").stdout
         again = run_ravel(bob, "repo", "join", link, "--json", code=6).stdout
         assert json.loads(again)["error"]["message"] == "you are a member of photos"
-        run_ravel(alice, "requests", "close", "photos", "nothing-like-it", code=4)
+        run_ravel(alice, "requests", "close", "photos", "nothing-like-it", "--yes", code=4)
         [made] = alice.client.list_ask_links("photos")["links"]
-        assert "closed" in run_ravel(alice, "requests", "close", "photos", made["lobby"][:8]).stdout
+        assert "closed" in run_ravel(alice, "requests", "close", "photos", made["lobby"][:8], "--yes").stdout
 
 
 @pytest.mark.extended

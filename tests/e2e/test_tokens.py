@@ -71,7 +71,7 @@ def test_an_app_uses_its_token_until_it_is_revoked(tmp_path: Path) -> None:
         assert _code(app) == ""
         shown = run_ravel(alice, "token", "list").stdout
         assert "chat\tread,write\tnotes\t" in shown
-        run_ravel(alice, "token", "revoke", "chat")
+        run_ravel(alice, "token", "revoke", "chat", "--yes")
         assert _code(app) == "unauthorized"
         app.close()
 

@@ -90,7 +90,7 @@ def test_a_poll_is_kept_by_pages_of_one_origin_alone(tmp_path: Path, page: Brows
         alice.client.edit_dict("friends:main", put={"poll/vote/bob": "tea"})
         page.until("document.getElementById('options').innerText.includes('tea: 2')")
         assert page.barriers() == []
-        run_ravel(alice, "token", "revoke", "poll")
+        run_ravel(alice, "token", "revoke", "poll", "--yes")
         page.evaluate("document.querySelectorAll('#options button')[0].click()")
         page.until("document.getElementById('message').textContent !== ''")
         assert [said for said in page.complaints() if "Security Policy" in said] == []
