@@ -68,6 +68,12 @@ _REFUSALS: Final = {
 """A code of what the rules say of a join (M4) -> what that means for who wants to join."""
 
 
+_REST_FACTOR: Final = 4
+"""Times as long as a round took that is rested after it. In a flood of root branch commits each calls for another round, and
+a write of this user waits for its jobs."""
+_REST_SECONDS_MAX: Final = 0.5
+
+
 @dataclass(slots=True)
 class _Kept:
     """Results of keeping up a repo so far."""
@@ -112,6 +118,7 @@ class Joiner:
         try:
             while True:
                 self._wake = trio.Event()  # what changes from here on is looked at in the next round
+                began = trio.current_time()
                 changed = self._look()
                 for num in sorted(changed):
                     repo = self._hub.replica.repos.get(num)
@@ -143,9 +150,13 @@ class Joiner:
                     backoff.reset()
                 else:
                     wait = min(math.inf if wait is None else wait, backoff.fail())
-                wait = min(wait, min(self._later.values(), default=math.inf) - trio.current_time())
+                ended = trio.current_time()
+                wait = min(wait, min(self._later.values(), default=math.inf) - ended)
                 with trio.move_on_after(max(0.0, wait)):
                     await self._wake.wait()
+                rest = ended + min(_REST_FACTOR * (ended - began), _REST_SECONDS_MAX) - trio.current_time()
+                if rest > 0:
+                    await trio.sleep(rest)
         finally:
             self._hub.remove(self)
 

@@ -93,6 +93,24 @@ async def test_what_did_not_come_to_an_end_is_tried_in_the_next_round(
         nursery.cancel_scope.cancel()
 
 
+async def test_rounds_take_a_fifth_of_the_time_where_each_change_is_followed_by_the_next(
+    alice: Node, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write of this user waits for the jobs of a round."""
+    rounds, keep_lobbies = list[float](), alice.joiner._keep_lobbies
+
+    async def keep_slowly(changed: set[int]) -> bool:
+        rounds.append(trio.current_time())
+        alice.hub.topics_changed()
+        await trio.sleep(0.02)
+        return await keep_lobbies(changed)
+
+    monkeypatch.setattr(alice.joiner, "_keep_lobbies", keep_slowly)
+    with trio.move_on_after(10):
+        await alice.joiner.run()
+    assert 95 <= len(rounds) <= 101
+
+
 class _Listener:
     def __init__(self) -> None:
         self.changes = 0
