@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import AsyncIterator
+from itertools import combinations
 from pathlib import Path
+from random import Random
 
 import pytest
 import trio
@@ -20,7 +22,7 @@ from storage.blobs.old_sizes import measure_store
 from storage.repos.repos import DAY_MS
 from tests.support.builders import STORE_KEY
 from tests.support.nodes import Node, open_nodes, share
-from tests.unit.node.care.test_giving_up import NOW_MS, erase, online, opened, posts
+from tests.unit.node.care.test_giving_up import NOW_MS, START_MS, erase, online, opened, posts, rule
 from tests.unit.node.care.test_giving_up_files import _files, _stream, places, read
 
 pytestmark = pytest.mark.slow
@@ -290,3 +292,60 @@ def test_the_most_days_that_make_room_are_chosen(
     older: list[int], days: int, excess: int, is_fruitless: bool, chosen: int | None
 ) -> None:
     assert choose_days(older, days, excess, is_fruitless=is_fruitless) == chosen
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("seed", range(4))
+async def test_what_its_author_cannot_bring_back_is_always_on_some_node(
+    tmp_path: Path, seed: int, autojump_clock: MockClock
+) -> None:
+    """Three nodes have bounds and rules of their own as chance has it, meet, and start anew. The author is gone."""
+    chance = Random(seed)
+    with open_nodes(tmp_path, "dave", "alice", "carol", "bob") as (dave, *others):
+        await share(dave, *others)
+        for text in OLD:
+            dave.write(dave.branch(), text)
+        await _files(dave).add("main", "old", _stream(DATA))
+        for node in others:
+            async with online((node, dave)):
+                if node is not others[0]:
+                    assert await read(node) == DATA
+        days = 200
+        freeing = dict.fromkeys(others, 0)
+        run = {node: _bound(node, chance.choice([0, 100_000]) if seed else 100_000) for node in others}
+        for act in range(12):
+            days += chance.randrange(200)
+            for node in others:
+                node.set_clock(START_MS + days * DAY_MS)
+                what = chance.randrange(4) if act else 3
+                if what == 0:
+                    node.hub.bound.size_max = chance.choice(
+                        [0, 100_000, 100_000, _size(node) - 50_000, _size(node) * 2]
+                    )
+                elif what == 1:
+                    rule(node, chance.choice([0, 0, 30]))
+                elif what == 2:  # as after a kill: nothing is told or waited for
+                    size_max = node.hub.bound.size_max
+                    node.replica.close()
+                    node.open(node.now())
+                    node.hub.bound.size_max = size_max
+                    run[node] = SpaceFreeing(node.hub, node.author.user)
+            pairs = list(combinations(others, 2))
+            met = chance.sample(pairs, chance.randrange(1, 4) if act else 3)
+            async with online(*met, seconds=DAY), trio.open_nursery() as nursery:
+                for node in {id(one): one for pair in met for one in pair}.values():
+                    nursery.start_soon(_look, run[node], 3, chance.choice([1.0, 60.0, 900.0]))
+                if chance.random() < 0.3:
+                    await opened(chance.choice(met)[0])
+            held = [await _here(node) for node in others]
+            assert set.union(*held) >= set(OLD)
+            there = [await places(node) for node in others]
+            assert ["here"] in there or ["only_here"] in there
+            freeing = {
+                node: freeing[node] + (len(here) < len(OLD)) for node, here in zip(others, held, strict=True)
+            }
+        for node in others:
+            node.replica.close()
+            assert check_store(node.folder, STORE_KEY).problems == []
+            node.open(node.now())
+    assert any(freeing.values()), "some gave something up"
