@@ -1,16 +1,19 @@
 """Cost of reading and writing documents: sets and dicts by their commits, JSON documents by their number, texts by updates.
 
-    python benchmarks/bench_documents.py [commits of a set and a dict, ...] [--json DOCUMENTS] [--edits EDITS] [--ingest N]
+    python benchmarks/bench_documents.py [commits of a set and a dict, ...] [--stores FOLDER] [--json DOCUMENTS]
+        [--edits EDITS] [--ingest N]
 
-Each commit puts one of 200 keys, or adds one of 200 items; each update of a text is one key stroke. Answers are made by the
-service's own methods, work run inline. Ratios hold a put against a post, calls after many commits against those after few,
-a text and a board of cards against pycrdt in this process, and ingest of puts against that of posts. What has a goal is
-shown once more at the end, in a table. Boards are edited as the study of documents did: 20 of 100
-edits add a card, 45 put a field, 20 move a card, 10 vote and 5 remove one.
+Each commit puts one of 200 keys, or adds one of 200 items; each update of a text is one key stroke. Stores of so many
+commits are kept in `--stores`, where the next run finds them: a million of each take minutes to write, and seconds to
+measure. Answers are made by the service's own methods, work run inline. Ratios hold a put against a post, calls after many
+commits against those after few, a text and a board of cards against pycrdt in this process, and ingest of puts against that
+of posts. What has a goal is shown once more at the end, in a table. Boards are edited as the study of documents did: 20 of
+100 edits add a card, 45 put a field, 20 move a card, 10 vote and 5 remove one.
 """
 
 import argparse
 import random
+import shutil
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
@@ -126,8 +129,7 @@ def processor_time(work: Callable[[int], Awaitable[object]], times: int = 50) ->
 
 def measure_values(replica: Replica, author: Author, branch: Branch, count: int) -> dict[str, float]:
     """Figures of a set and a dict that `count` commits each made: one call each time. Return the seconds of each call."""
-    fill(author, branch, SET, count)
-    fill(author, branch, DICT, count)
+    run = branch.commit_count  # what is written is new to a store that was measured before
     hub = Hub(replica, inline(), clock_ms)
     documents = Documents(hub, author, lambda _: replica.branches[branch.num])
 
@@ -147,9 +149,9 @@ def measure_values(replica: Replica, author: Author, branch: Branch, count: int)
     figure("dict_get", got, "s", commits=count)
     listed = processor_time(lambda _: documents.read_window(DICT, "main", 0, 50, "bench"), 10)
     figure("dict_list_50", listed, "s", commits=count)
-    added = processor_time(lambda number: edit(SET, {f"new {number}": ""}))
+    added = processor_time(lambda number: edit(SET, {f"new {run} {number}": ""}))
     figure("set_add", added, "s", commits=count)
-    removed = processor_time(lambda number: edit(SET, {f"new {number}": None}))
+    removed = processor_time(lambda number: edit(SET, {f"new {run} {number}": None}))
     figure("set_remove", removed, "s", commits=count)
     return {"dict_put": put, "dict_get": got, "set_add": added, "set_remove": removed}
 
@@ -299,22 +301,44 @@ def bare_board(edits: list[tuple[str, int, int, int]]) -> tuple[float, float]:
 
 
 def open_branch(folder: Path) -> tuple[Replica, Author, Branch]:
-    """Return a new node with a branch."""
-    folder.mkdir()
+    """Return a node with a branch: a new one, or that of a store which is there."""
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
     replica = Replica(folder, STORE_KEY)
     author = Author(replica, UserSeed(b"d" * 32), clock_ms)
-    repo, _ = author.founding.create_repo("bench")
-    return replica, author, author.founding.create_branch(repo, "main")[0]
+    if is_new:
+        repo, _ = author.founding.create_repo("bench")
+        return replica, author, author.founding.create_branch(repo, "main")[0]
+    return replica, author, next(one for one in replica.branches.values() if one.name == "main")
+
+
+def make_store(folder: Path, count: int) -> None:
+    """Make a store with a set and a dict that `count` commits each wrote, unless it is there."""
+    if folder.exists():
+        return
+    unfinished = folder.with_name(f"{folder.name}-unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    began = time.process_time()
+    replica, author, branch = open_branch(unfinished)
+    for kind in (SET, DICT):
+        fill(author, branch, kind, count)
+    replica.close()
+    unfinished.rename(folder)
+    figure("store_made", time.process_time() - began, "s", commits=2 * count)
 
 
 def measure(folder: Path, count: int) -> dict[str, float]:
     """Print the figures of documents that `count` commits each made; return the seconds of each call."""
     note(f"{count} commits of each")
+    make_store(folder, count)
     replica, author, branch = open_branch(folder)
     calls = measure_values(replica, author, branch, count)
-    if count <= _TEXT_UPDATES_MAX:
-        measure_text(replica, author, branch, count)
     replica.close()
+    if count <= _TEXT_UPDATES_MAX:
+        with tempfile.TemporaryDirectory() as name:
+            replica, author, branch = open_branch(Path(name) / "text")
+            measure_text(replica, author, branch, count)
+            replica.close()
     return calls
 
 
@@ -357,6 +381,7 @@ def main() -> None:
     tune_interpreter()
     parser = argparse.ArgumentParser(description="Measure documents.")
     parser.add_argument("counts", nargs="*", type=int, default=[100, 10_000])
+    parser.add_argument("--stores", type=Path, help="where stores of so many commits are kept")
     parser.add_argument("--json", type=int, default=10_000, help="JSON documents of a query; 0: none")
     parser.add_argument("--edits", type=int, default=10_000, help="edits of one JSON document; 0: none")
     parser.add_argument(
@@ -364,7 +389,8 @@ def main() -> None:
     )
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        of_counts = [measure(Path(folder) / str(count), count) for count in given.counts]
+        stores = given.stores or Path(folder) / "stores"
+        of_counts = [measure(stores / str(count), count) for count in given.counts]
         if len(of_counts) > 1:
             for call in of_counts[0]:
                 seconds = [calls[call] for calls in of_counts]
