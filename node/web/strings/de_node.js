@@ -3,6 +3,26 @@
 export const many = (count, one, several) => `${count.toLocaleString("de")} ${count === 1 ? one : several}`;
 
 export const ofNode = {
+  // Storage and log
+  sizes: (store, files, free) => `${store}, davon Dateien ${files} · ${free} frei`,
+  storeBound: (size, most, days) =>
+    `${size} von ${most}, wie storage.size_max in den Einstellungen sagt. ` + (days === null ? "Für Beiträge jeden Alters ist Platz." : `Beiträge und Dateien der letzten ${many(days, "Tag", "Tage")} werden behalten.`),
+  growth: "Änderungen nach Tagen",
+  day: (day, count, size) => `${day}: ${many(count, "Änderung", "Änderungen")}, ${size}`,
+  keptForOthers: "Für andere aufgehoben",
+  export: "Exportieren",
+  exportAbout: "Schreibt Neues als Parquet in den Ordner von Ravel.",
+  exporting: "exportiert…",
+  exported: (count, added, path) => `${many(count, "Änderung", "Änderungen")}, ${added} davon neu, in ${path}`,
+  exportMade: (time, size) => `Der letzte Export ist von ${time}, ${size}.`,
+  saveExport: "Als ZIP-Datei speichern",
+  home: (home, listen) => `Ordner ${home}, erreichbar auf ${listen}`,
+  logAbout: "Die letzten Zeilen des Protokolls, die neuesten zuerst. Zeiten sind in UTC. Keine Zeile hat Schlüssel oder was Leute schrieben.",
+  logLevel: "Stufe",
+  logLevels: { "": "alle", info: "Auskünfte und Schlimmeres", warning: "Warnungen und Fehler", error: "Fehler" },
+  logCount: (shown, total) => `${shown} von ${many(total, "Zeile", "Zeilen")}`,
+  logNothing: "Keine Zeile passt.",
+
   // Settings
   settingsAbout: "Änderungen stehen sofort in der Konfigurationsdatei. Ravel liest sie beim Start.",
   settingsOfNode: "Dieser Computer",

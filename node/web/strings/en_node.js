@@ -3,6 +3,26 @@
 export const many = (count, one, several = `${one}s`) => `${count.toLocaleString("en")} ${count === 1 ? one : several}`;
 
 export const ofNode = {
+  // Storage and log
+  sizes: (store, files, free) => `${store}, of which files ${files} · ${free} free`,
+  storeBound: (size, most, days) =>
+    `${size} of ${most}, as storage.size_max in the settings says. ` + (days === null ? "There is room for posts of any age." : `Posts and files of the last ${many(days, "day")} are kept.`),
+  growth: "Changes by day",
+  day: (day, commits, size) => `${day}: ${many(commits, "change")}, ${size}`,
+  keptForOthers: "Kept for others",
+  export: "Export",
+  exportAbout: "Writes what is new as Parquet, into the folder of Ravel.",
+  exporting: "exporting…",
+  exported: (changes, added, path) => `${many(changes, "change")}, ${added} of them new, in ${path}`,
+  exportMade: (time, size) => `The last export is of ${time}, ${size}.`,
+  saveExport: "Save as a ZIP file",
+  home: (home, listen) => `Folder ${home}, listening on ${listen}`,
+  logAbout: "The latest lines of Ravel's log, the newest first. Times are UTC. No line has keys or what people wrote.",
+  logLevel: "Level",
+  logLevels: { "": "all", info: "info and worse", warning: "warnings and errors", error: "errors" },
+  logCount: (shown, total) => `${shown} of ${many(total, "line")}`,
+  logNothing: "No line fits.",
+
   // Settings
   settingsAbout: "Changes are written to the configuration file at once. Ravel reads it when it starts.",
   settingsOfNode: "This computer",
