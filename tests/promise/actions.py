@@ -13,6 +13,7 @@ from protocol.formats.body import (
     Body,
     BranchEdit,
     BranchLink,
+    DeviceGrant,
     Invite,
     Offer,
     Permission,
@@ -170,6 +171,24 @@ async def leave(world: World, person: Person, args: tuple[int | str, ...]) -> No
 async def grant(world: World, person: Person, args: tuple[int | str, ...]) -> None:
     """Grant a permission."""
     await person.members.grant("", _user(world, args[0]), str(args[1]))
+
+
+async def lend(world: World, person: Person, args: tuple[int | str, ...]) -> None:
+    """Grant what one holds to somebody else, as to a device."""
+    name, level = map(str, args)
+    await _write_root(person, DeviceGrant(world.people[name].user, _PERMISSIONS[level]))
+    world.lent.append((person.name, name))
+
+
+async def take_back(world: World, person: Person, args: tuple[int | str, ...]) -> None:
+    """Take away what one lent to a device, by the service or without it."""
+    number = int(args[0])
+    name = pick([device for giver, device in world.lent if giver == person.name], number)
+    if number % 2:
+        await person.members.remove("", _user(world, name), "")
+    else:
+        keeps = Permission.READ if number % 3 == 0 else None
+        await _write_root(person, Remove(world.people[name].user, keeps, ()))
 
 
 async def invite(world: World, person: Person, args: tuple[int | str, ...]) -> None:
@@ -336,6 +355,8 @@ ACTS: Final[dict[str, Act]] = {
     "exclude and stop": exclude_and_stop,
     "leave": leave,
     "grant": grant,
+    "lend": lend,
+    "take back": take_back,
     "invite": invite,
     "join": join,
     "follow": follow,

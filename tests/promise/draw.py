@@ -44,6 +44,8 @@ _ACTS: Final[dict[str, tuple[int, int]]] = {
     "demote": (8, Permission.ADMIN),
     "exclude and stop": (4, Permission.ADMIN),
     "grant": (12, Permission.ADMIN),
+    "lend": (8, Permission.READ),
+    "take back": (16, Permission.READ),
     "invite": (6, Permission.ADMIN),
     "revoke": (5, Permission.ADMIN),
     "adopt": (2, Permission.ADMIN),
@@ -103,6 +105,7 @@ RULES: Final[dict[str, tuple[int, int]]] = {
             *("V6 place", "V6 monotony", "V10", "V11", "V12 root", "V12 content", "V12 hand"),
             *(
                 "M6 adds",
+                "M17 adds",
                 "M10 box",
                 "M10 mark",
                 "M10 writers' mark",
@@ -134,6 +137,7 @@ RULES: Final[dict[str, tuple[int, int]]] = {
     **dict.fromkeys(("M3 admin", "M8", "M9 admin", "M12"), (_WRITE, _MANAGE)),
     "M5": (_READ, _READ),
     "M6": (_ADMIN, _ADMIN),
+    "M17": (_READ, _ADMIN),
     "M13 owner": (_WRITE, _ADMIN),
     **dict.fromkeys(("M13 stranger", "M13 threshold", "M14"), (_OWNER, _OWNER)),
 }
@@ -144,7 +148,7 @@ _FORGE_AT: Final = 6
 
 _QUARRELS: Final = (
     *("circle", "quorum", "claimed", "let in", "revoked", "raised", "renewals", "back", "revoked beside"),
-    *("two circles", "quorum", "to and fro", "followed", "branches"),
+    *("two circles", "quorum", "to and fro", "devices", "followed", "branches", "devices"),
 )
 """Acts of several at once. Each history does the next few."""
 _QUARRELS_EACH: Final = 3
@@ -281,7 +285,10 @@ class Drawing:
         if not held and rng.random() < 0.8:
             kind = _choose(rng, _OUTSIDE)
         else:
-            kind = _choose(rng, {act: weight for act, (weight, needs) in _ACTS.items() if held >= needs})
+            acts = {act: weight for act, (weight, needs) in _ACTS.items() if held >= needs}
+            if not any(giver == who for giver, _ in known.lent):
+                acts.pop("take back", None)
+            kind = _choose(rng, acts)
         return self._with_args(who, kind, running, known.levels_at(who))
 
     def _draw_forging(self, who: str, states: Mapping[str, int | None], *, is_sure: bool = False) -> Step:
@@ -336,6 +343,17 @@ class Drawing:
                 plan = [Step(some[0], "exclude", (one,)) for one in others]
                 plan += [Step(one, "join", (self._number(),)) for one in others]
                 plan += [Step(some[1], "grant", (one, "write")) for one in others]
+            case "devices":
+                below = [name for name in rest if 0 < held[name] < held[some[0]]] or others or some[1:]
+                device = rng.choice(below)
+                plan = [
+                    Step(some[0], "lend", (device, LEVELS[held[some[0]] - 1])),
+                    Step(some[0], "gather", (device, some[1], 7)),
+                ]
+                plan += [Step(device, "grant", (name, "write")) for name in others if name != device]
+                plan += [Step(device, "invite", ("write", 1)), Step(device, "write", (self._number(),))]
+                plan += [Step(some[1], rng.choice(("demote", "grant")), (device, "write"))]
+                plan += [Step(some[0], "take back", (self._number(),))]
             case "let in":
                 plan = [Step(some[0], "exclude", (some[1],))]
                 for one in others:
@@ -550,6 +568,8 @@ class Drawing:
             case "grant":
                 weights = [weight if place < held[who] else 0 for place, weight in enumerate((2, 5, 1, 6, 2))]
                 return Step(who, kind, (other, rng.choices(LEVELS, weights)[0]))
+            case "lend":
+                return Step(who, kind, (other, rng.choice(LEVELS[: held[who]])))
             case "invite":
                 return Step(who, kind, (rng.choice(LEVELS[:2]), rng.choice((1, 1, 2, 5))))
             case "propose":

@@ -19,6 +19,7 @@ from protocol.formats.body import (
     BranchAdd,
     BranchLink,
     BranchRoot,
+    DeviceGrant,
     FeedEnd,
     Grant,
     Invite,
@@ -150,7 +151,9 @@ def _some_body(forge: Forge) -> Body:
     users = [one.user for one in world.people.values()]
     roots = [one.commit_id for one in forge.roots()]
     branches = [one.branch_id for one in forge.branches()]
-    match rng.randrange(11):
+    match rng.randrange(12):
+        case 10:
+            return DeviceGrant(rng.choice(users), rng.choice(list(Permission)))
         case 0:
             return Grant(rng.choice(users), rng.choice(list(Permission)))
         case 1:
@@ -333,7 +336,8 @@ def _grant(forge: Forge) -> str:
     )
     friends = [forge.world.people[name].user for name in sorted(forge.world.history.hostile)]
     user = rng.choice((*friends, UserId(bad)))
-    body = Grant(user, rng.choice((Permission.READ, Permission.WRITE, Permission.ADMIN)))
+    kind = rng.choice((Grant, DeviceGrant))
+    body = kind(user, rng.choice((Permission.READ, Permission.WRITE, Permission.ADMIN)))
     forge.write("a grant", forge.root_facts.branch_id, forge.some_epoch(), body, forge.some_roots())
     return f"grants to {forge.world.name_of(user)}"
 

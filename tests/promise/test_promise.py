@@ -17,7 +17,7 @@ from tests.promise.play import Hung, play
 from tests.promise.world import World
 from tests.support.tiers import in_tiers
 
-_EACH_QUARREL_THRICE: Final = 14
+_EACH_QUARREL_THRICE: Final = 16
 """Histories: each draws the next three of so many quarrels."""
 
 

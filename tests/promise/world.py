@@ -99,6 +99,8 @@ class World:
     """Links that were made, each with who made it."""
     branches: list[BranchId] = field(default_factory=list)
     offers: list[CommitId] = field(default_factory=list)
+    lent: list[tuple[str, str]] = field(default_factory=list)
+    """Who made a device grant, and to whom."""
     written: list[Written] = field(default_factory=list)
     views: dict[str, list[View]] = field(default_factory=dict)
     given: dict[str, set[EpochId]] = field(default_factory=dict)
