@@ -26,15 +26,17 @@ def find_persons_in(membership: Membership, stated: Mapping[UserId, UserId]) -> 
         givers = {stated.get(one.author, one.author) for one in credentials}
         if len(givers) == 1 and all(isinstance(one.body, DeviceGrant) for one in credentials):
             found[user] = givers.pop()
-    return {user: _first_of(found, user) for user in found}
+    return {user: first for user in found if (first := _first_of(found, user)) != user}
 
 
 def _first_of(persons: Mapping[UserId, UserId], user: UserId) -> UserId:
-    seen = {user}
-    while (person := persons.get(user)) is not None and person not in seen:
-        seen.add(person)
-        user = person
-    return user
+    """Return the end of a chain of devices. Two who let each other in make a circle: then the smallest id of it."""
+    seen: dict[UserId, None] = {}
+    while user in persons and user not in seen:
+        seen[user] = None
+        user = persons[user]
+    circle = [*seen][[*seen].index(user) :] if user in seen else [user]
+    return min(circle)
 
 
 def find_rights_otherwise(
@@ -76,8 +78,8 @@ def find_companions(
     """Find who goes along where `me` lowers a user's permission to `keeps`, each with what it keeps.
 
     These are the person's other users that hold more, and who holds more by device grants of these: that is taken alone. Of
-    one's own devices each goes by itself, and the first one with the others. `persons` are those of `find_persons_in`. Hold
-    `membership_lock`. Costs O(credentials).
+    one's own devices each goes by itself, and the first one with the others. Nobody takes oneself along. `persons` are
+    those of `find_persons_in`. Hold `membership_lock`. Costs O(credentials).
     """
     now, operations, same = membership.now(), membership.operations, users_of(persons, user)
     if me in same and (me != user or me in persons):
@@ -89,7 +91,7 @@ def find_companions(
         if isinstance(one.body, DeviceGrant)
     }
     found: dict[UserId, Permission | None] = {}
-    for one in sorted((same | given) - {user}):
+    for one in sorted((same | given) - {user, me}):
         left = keeps
         if one not in same:
             otherwise = held_otherwise(membership, one, same)

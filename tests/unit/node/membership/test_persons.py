@@ -1,0 +1,70 @@
+"""Who is taken for one person in a repo, and who goes along where one of its users is removed."""
+
+from typing import Final
+
+import pytest
+
+from node.membership.persons import find_companions, find_persons_in
+from tests.support.memberships import NAME_OF, USERS, parse, replay
+
+CIRCLE_OF_TWO: Final = """
+ann + dan read < 0
+ann + eve read < 1
+d: dan - dan < 2
+e: eve - eve < 2
+dan * eve read < e
+eve * dan read < d
+"""
+CIRCLE_OF_FOUR: Final = """
+ann + dan read < 0
+ann + eve read < 1
+ann + fay read < 2
+ann + gus read < 3
+d: dan - dan < 4
+e: eve - eve < 4
+f: fay - fay < 4
+g: gus - gus < 4
+dan * eve read < e
+eve * fay read < f
+fay * gus read < g
+gus * dan read < d
+"""
+
+
+@pytest.mark.parametrize("history", [CIRCLE_OF_TWO, CIRCLE_OF_FOUR])
+def test_members_who_left_and_let_each_other_in_are_one_person(history: str) -> None:
+    membership = replay(parse(history)).real
+    users = membership.now().members().keys() - {USERS["ann"]}
+    persons = find_persons_in(membership, {})
+    assert persons == {user: min(users) for user in users if user != min(users)}
+    for user in users:
+        assert find_companions(membership, persons, USERS["ann"], user, None).keys() == users - {user}
+
+
+def test_the_end_of_a_chain_is_the_first_device() -> None:
+    membership = replay(
+        parse("""
+            ann + dan read < 0
+            ann + eve read < 1
+            eve * fay read < 2
+            e: eve - eve < 2
+            dan * eve read < e
+        """)
+    ).real
+    persons = find_persons_in(membership, {})
+    named = {NAME_OF[user]: NAME_OF[person] for user, person in persons.items()}
+    assert named == {"eve": "dan", "fay": "dan"}
+
+
+def test_who_removes_a_person_keeps_what_a_device_grant_of_it_gave() -> None:
+    membership = replay(
+        parse("""
+            ann + ben admin < 0
+            ann + cat owner < 1
+            cat * ben owner < 2
+            cat * tab owner < 3
+            ann - cat write < 4
+        """)
+    ).real
+    found = find_companions(membership, {}, USERS["ben"], USERS["cat"], None)
+    assert found == {USERS["tab"]: None}
