@@ -527,18 +527,25 @@ class Operations:
     def find_preceding(self, some: Collection[Operation], later: Collection[Operation]) -> list[Operation]:
         """Return those of some operations, without the root, that one of the later ones follows.
 
-        Costs O(what the later ones follow directly). Beyond that it costs O(pairs) of few, else O(what the later ones
-        follow and is of no lower rank than the lowest of these).
+        Costs O(pairs) of few, else O(what the later ones follow), generation by generation until all are found.
         """
         assert self._graph is not None
-        followed = {ack for one in later for ack in self.previous(one.commit_id)}
-        rest = [one for one in some if one.commit_id not in followed]
+        graph, ahead = self._graph, {ack for one in later for ack in self.previous(one.commit_id)}
+        rest = [one for one in some if one.commit_id not in ahead]
         if len(rest) * len(later) <= _PAIRS_COMPARED_MAX:
             beside = {one.commit_id for one in rest if not any(self.precedes(one, other) for other in later)}
         else:
-            lowest = min(rest, key=self.place)
-            past = self._graph.past_above(followed, self._graph.previous(lowest.commit_id)[0])
-            beside = {one.commit_id for one in rest} - past
+            beside, lowest, passed = (
+                {one.commit_id for one in rest},
+                min(map(self.place, rest))[0],
+                set(ahead),
+            )
+            while beside and ahead:
+                ahead = {
+                    ack for one in ahead if graph.rank(one) > lowest for ack in graph.previous(one)
+                } - passed
+                passed |= ahead
+                beside -= ahead
         return [one for one in some if one.commit_id not in beside]
 
     def __len__(self) -> int:

@@ -1,6 +1,7 @@
 """The prekey of a member in a set of commits, beside its definition over plain sets."""
 
-from itertools import product
+from collections.abc import Sequence
+from itertools import count, product
 from random import Random
 
 import pytest
@@ -11,6 +12,7 @@ from protocol.ids import AgreementKey, BlockId, CommitId, UserId
 from verifier import operations as operations_module
 from verifier.operations import Operation, Operations
 from verifier.resolution import Resolution, Settled
+from verifier.tangle import Tangle
 
 USERS = [UserId(bytes([number]) * 32) for number in (1, 2)]
 
@@ -67,3 +69,34 @@ def test_what_precedes_any_of_some_is_found_pair_by_pair_or_in_one_walk(
         )
         past = set[int]().union(*(pasts[one] for one in later))
         assert [one.commit_id for one in found] == [_id(one) for one in some if one in past]
+
+
+def test_what_precedes_some_is_found_without_a_walk_through_all_that_came_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a flood of commits beside one another, all that was merged before would be walked through at each write."""
+    asked, previous = list[int](), Tangle._previous
+
+    def count_asked(tangle: Tangle, num: int) -> Sequence[int]:
+        asked.append(num)
+        return previous(tangle, num)
+
+    monkeypatch.setattr(Tangle, "_previous", count_asked)
+    counts: list[int] = []
+    for merges in (4, 40):
+        operations, numbers, last = Operations(), count(1), list[CommitId]()
+        operations.add(Operation(_id(0), USERS[0], BranchRoot()), ())
+        floods: list[list[Operation]] = []
+        for _ in range(merges):
+            flood = [Operation(_id(next(numbers)), USERS[0], BranchRoot()) for _ in range(20)]
+            for one in flood:
+                operations.add(one, (_id(0),))
+            merge = _id(next(numbers))
+            operations.add(
+                Operation(merge, USERS[0], BranchRoot()), (*last, *(one.commit_id for one in flood))
+            )
+            last, floods = [merge], [*floods, [operations[one.commit_id] for one in flood]]
+        asked.clear()
+        assert operations.find_preceding(floods[-3], [operations[last[0]]] * 5) == floods[-3]
+        counts.append(len(asked))
+    assert counts[0] == counts[1]
