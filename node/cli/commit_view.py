@@ -27,6 +27,7 @@ _KINDS: Final = {
     "dict": "a table changed",
     "imported": "imported",
     "json": "a JSON document changed",
+    "merge": "merged",
     "set": "a list changed",
     "snapshot": "compacted",
     "text": "a text changed",

@@ -10,7 +10,7 @@ from node.cli import words
 from node.cli.answers import ID_WIDTH, Outcome, Table, prints, short
 from node.cli.branch_commands import BranchArgument, print_merge
 from node.cli.hints import command
-from node.cli.printing import id_text_shown, print_next, say_wrapped
+from node.cli.printing import id_text_shown, print_next, say_wrapped, state_word
 from node.cli.repo_commands import RepoArgument
 from node.cli.shared import YesOption, confirm
 from node.cli.wording import author, first_line, post_text, time_of, with_branch_names
@@ -37,8 +37,8 @@ _SIGNS = {"added": "+", "removed": "-", "same": " ", "skipped": "…"}
 
 def _status(item: Mapping[str, Any]) -> str:
     """Return what became of an offer, and that its link cannot be read."""
-    status = "merged" if item["merged"] else str(item["status"])
-    return status if item["readable"] else f"{status}, unreadable"
+    status = state_word("merged" if item["merged"] else str(item["status"]))
+    return status if item["readable"] else f"{status}, {state_word('unreadable')}"
 
 
 def _print_look(shown: "tuple[OfferPreview, str]") -> None:

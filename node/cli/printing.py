@@ -105,6 +105,11 @@ def calendar_text(seconds: float, now: float | None = None) -> str:
     )
 
 
+def state_word(state: str) -> str:
+    """Return the word for a state in the reader's language; as the API has it in a pipe."""
+    return in_language(state) if is_terminal() else state
+
+
 def id_text_shown(text: str) -> str:
     """Return as much of an id as commands need; all of it in a pipe."""
     return text[:ID_WIDTH] if is_terminal() else text

@@ -6,7 +6,7 @@ import typer
 
 from node.cli import words
 from node.cli.answers import ID_WIDTH, Table, prints, short
-from node.cli.printing import is_terminal
+from node.cli.printing import is_terminal, state_word
 from node.cli.repo_commands import InvitedPermission, RepoArgument
 from node.cli.shared import YesOption, confirm, say
 from node.cli.wording import author, person, time_of
@@ -36,8 +36,8 @@ _LINKS = Table(
 
 def _link_state(item: "AskLinkView") -> str:
     if item["closed"]:
-        return "closed"
-    return "full" if item["full"] else "open" if item["here"] else "elsewhere"
+        return state_word("closed")
+    return state_word("full" if item["full"] else "open" if item["here"] else "elsewhere")
 
 
 def _print_requests(answer: "RequestList") -> None:
@@ -48,7 +48,7 @@ def _print_requests(answer: "RequestList") -> None:
         *(() if is_terminal() else ("user",)),
         ("name", lambda item: f"{item['name']}{' (looks like a member)' if item['looks_alike'] else ''}"),
         ("asks for", "permission"),
-        "status",
+        ("status", lambda item: state_word(item["status"])),
         "code",
     )(answer)
     if not answer["made"]:
@@ -59,7 +59,12 @@ def _print_requests(answer: "RequestList") -> None:
         ("you asked for", "repo_name"),
         ("of", lambda item: person(item["admin_name"], item["admin"])),
         ("asks for", "permission"),
-        ("status", lambda item: f"{item['status']}{': ' if item['reason'] else ''}{item['reason'] or ''}"),
+        (
+            "status",
+            lambda item: (
+                f"{state_word(item['status'])}{': ' if item['reason'] else ''}{item['reason'] or ''}"
+            ),
+        ),
         ("expires", time_of("expires_at")),
         "code",
     )(answer)

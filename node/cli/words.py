@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from node.cli.printing import Says, calendar_text, id_text_shown, is_terminal
 from node.observe.sentences import standing_sentence
+from node.runtime.language import in_language
 from node.runtime.wording import counted, date_text, size_text
 
 _Values = Mapping[str, Any]
@@ -48,7 +49,10 @@ NO_REPOS: Final = Says(
 
 def _joined(values: _Values) -> str:
     name = values["name"] or id_text_shown(values["repo"])
-    standing = standing_sentence(values["standing"], calendar_text if is_terminal() else date_text)
+    # Said in the language before its first letter changes, by which it would not be found in the table.
+    standing = in_language(
+        standing_sentence(values["standing"], calendar_text if is_terminal() else date_text)
+    )
     codes = {one["code"] for one in values["standing"]["parts"]}
     if values["permission"] == "joining":
         asked = f"Asked to be let into {name}. The daemon goes on by itself when an admin has answered."

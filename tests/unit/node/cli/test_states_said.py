@@ -1,0 +1,30 @@
+"""States and standings in the reader's language, on a terminal; a pipe has the words of the API."""
+
+import pytest
+
+from node.cli import words
+from node.cli.printing import state_word
+
+
+@pytest.fixture(autouse=True)
+def _in_german(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+
+
+def test_a_state_is_said_in_german_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert state_word("waiting") == "waiting"
+    monkeypatch.setattr("node.cli.printing.is_terminal", lambda: True)
+    assert [state_word(one) for one in ("waiting", "accepted", "unheard-of")] == [
+        "wartet",
+        "angenommen",
+        "unheard-of",
+    ]
+
+
+def test_a_standing_that_begins_a_line_is_said_in_german(capsys: pytest.CaptureFixture[str]) -> None:
+    parts = [{"code": "ask_sending", "peers": [], "people": [], "count": 0, "at": None, "words": []}]
+    standing = {"state": "joining", "parts": parts}
+    words.REPO_JOINED(
+        {"name": "garden", "called": "garden", "permission": "joining", "standing": standing, "asks": True}
+    )
+    assert "\nBitte um Aufnahme: Sie geht hinaus" in capsys.readouterr().out
