@@ -73,6 +73,10 @@ def test_two_daemons_agree_about_documents_that_both_changed(tmp_path: Path) -> 
         assert " text import`" in refused.stderr
         run_ravel(bob, "text", "import", branch, str(tmp_path / "update"))
         assert run_ravel(bob, "text", "pull", branch, "--root", "notes").stdout == "not a tangle, but words"
+        editor_of_bob = {"VISUAL": "sed -i s/tangle/knot/"}
+        for said in ("Wrote your changes to notes in", "Nothing was changed."):
+            assert said in run_ravel(bob, "text", "edit", branch, environment=editor_of_bob).stdout
+        assert run_ravel(bob, "text", "pull", branch, "--root", "notes").stdout == "not a knot, but words"
         (tmp_path / "update").write_bytes(b"hello")
         run_ravel(
             bob, "text", "push", branch, str(tmp_path / "update"), code=ERROR_KINDS["bad_input"].exit_code
