@@ -3,6 +3,7 @@
 Each command imports the entries that it calls when it runs: `ravel --help` must be quick.
 """
 
+import shlex
 import sys
 import time
 from base64 import b64decode
@@ -83,7 +84,13 @@ def edit_text(
     meanwhile stays, and your changes go beside it. Where the editor or the write fails, your file is kept.
     """
     editor = find_editor()
-    answer = api.pull_text(branch)
+    try:
+        answer = api.pull_text(branch)
+    except ServiceError as error:
+        if error.code != "not_found" or root:
+            raise
+        advice = f"a text of that name in main: ravel text edit --root {shlex.quote(branch)}"
+        raise ServiceError(error.code, error.message, f"{error.advice}; {advice}") from None
     update, target = b64decode(answer["update"]), answer["branch"]
     texts = _texts_of(update)
     name = _choose(texts, root)

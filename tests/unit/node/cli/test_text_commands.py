@@ -142,6 +142,23 @@ def test_nobody_edits_what_they_may_not_write(invoke: Invoke, monkeypatch: pytes
     )
 
 
+def test_a_name_that_is_no_branch_may_be_that_of_a_text(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EDITOR", "false")
+
+    def refuse(*_: object) -> None:
+        raise ServiceError(
+            "not_found", "no branch is called 'the plan'", "`ravel branch list REPO` shows what there is"
+        )
+
+    error = _error(invoke("text", "edit", "the plan", pull_text=refuse))
+    assert error.advice.endswith("; a text of that name in main: ravel text edit --root 'the plan'")
+    assert (
+        "--root 'the plan'" not in _error(invoke("text", "edit", "a", "--root", "b", pull_text=refuse)).advice
+    )
+
+
 @pytest.mark.parametrize("editor", ["", "no-such-editor --wait", "nano 'x", " "])
 def test_an_editor_that_is_not_there_is_told_how_to_choose_one(
     invoke: Invoke, monkeypatch: pytest.MonkeyPatch, editor: str
