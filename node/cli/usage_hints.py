@@ -5,6 +5,7 @@ Click says what is wrong with a line; people who type their first ones need what
 
 import difflib
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -80,6 +81,10 @@ _PLAINER: Final = (
 )
 """Patterns of pydantic's messages about a value, with what people read instead."""
 _QUOTES: Final = "A text of several words stands in quotes; what is set by an option has its name before it"
+_MAIN: Final = "main"
+"""The branch that most repos have."""
+_NEAR: Final = 0.7
+"""How alike a word and a command are that may be the same."""
 _SHOWN_MAX: Final = 5
 """Commands that one hint names."""
 
@@ -114,8 +119,10 @@ def _find_command(group: TyperGroup, context: "Context | None", typed: str) -> I
     at = getattr(context, "command", None)
     if context is not None and isinstance(at, TyperGroup) and at is not group:
         meant = [one for one in _MEANT.get(typed, ()) if one in at.commands]
-        if near := meant or difflib.get_close_matches(typed, at.commands, 1):
+        if near := meant or difflib.get_close_matches(typed, at.commands, 1, _NEAR):
             yield f"Type: {command(f'{context.info_name} {near[0]}')}"
+        elif context.info_name == "post":  # the group is about posts that are there
+            yield f"Type: {command(f'write {_MAIN} {shlex.quote(typed)}')}"
         yield f"There are: {', '.join(at.commands)}"
     elif other := _OF_OTHER_PROGRAMS.get(typed):
         yield f"Type: {command(other)}"
@@ -139,8 +146,13 @@ def _explain_missing(error: Any) -> Iterator[str]:  # noqa: ANN401  # of a class
     parameter, context = error.param, error.ctx
     if not isinstance(parameter, TyperArgument) or context is None:
         return
-    for one in context.command.params:
-        if isinstance(one, TyperArgument) and isinstance(value := context.params.get(one.name), str):
-            yield f"{value!r} was taken for the {(one.metavar or str(one.name)).strip('{}[]').lower()}"
+    arguments = [one for one in context.command.params if isinstance(one, TyperArgument)]
+    given = [(one, value) for one in arguments if isinstance(value := context.params.get(one.name), str)]
+    for one, value in given:
+        yield f"{value!r} was taken for the {(one.metavar or str(one.name)).strip('{}[]').lower()}"
+    if len(given) == 1 and given[0][0].name == "branch" and parameter is arguments[-1] is arguments[1]:
+        above = context.parent.info_name if context.parent.parent is not None else ""  # a group
+        path = f"{above} {context.info_name}".lstrip()
+        yield f"Type: {command(f'{path} {_MAIN} {shlex.quote(given[0][1])}')}"
     if shows := _NAMES.get(str(parameter.name)):
         yield f"See: {command(shows)}"
