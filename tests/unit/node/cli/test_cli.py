@@ -344,6 +344,8 @@ def test_a_text_without_quotes_is_told_how_it_is_written(
         (("dict", "put", "main", "", "green"), "key"),
         (("branch", "list", ""), "repo"),
         (("repo", "sync", ""), "repo"),
+        (("member", "exclude", "", "ben"), "repo"),
+        (("log", ""), "branch"),
     ],
     ids=lambda one: "" if isinstance(one, str) else " ".join(one),
 )
