@@ -352,7 +352,7 @@ class DocumentState:
 
 
 class LargeDocument(Exception):  # a state, which the reader ends
-    """A reading of a document so large that it waits until no other such one is read."""
+    """Demand for more than is read beside others: it waits until nothing else so large is read."""
 
 
 class StaleDocument(PlanMustWrite):
