@@ -132,7 +132,8 @@ def find_due(membership: Membership, person: UserId, device: UserId, *, is_new: 
     """Return what a device is to get by itself; None where it has that, or somebody took it from the device alone.
 
     Hold `membership_lock`. A device that `is_new` gets what its person holds; another one what its person got since the
-    last device grant. A removal by others that took down the person as well is no drop of the device.
+    last device grant, but where the person excluded it from this repo. A removal by others that took down the person as
+    well is no drop of the device.
     """
     now, operations = membership.now(), membership.operations
     has = now.permission(device) or 0
@@ -155,6 +156,17 @@ def find_due(membership: Membership, person: UserId, device: UserId, *, is_new: 
         ]
 
     if not set(lowerings(device)) <= set(lowerings(person)):
+        return None
+    leaves = [one for one in now.counting_removals_of(person) if one.is_leave]
+    if not is_new and any(
+        # With its person it comes back.
+        not any(operations.precedes(one, leave) for leave in leaves)
+        for one in now.counting_removals_of(device)
+        if one.author == person
+        and isinstance(one.body, Remove)
+        and one.body.keeps is None
+        and not is_known(one)
+    ):
         return None
     held = find_rights_otherwise(membership, person)
     highest = max((permission for permission, _ in held), default=None)

@@ -35,6 +35,7 @@ from ravel.types.members import (
 from storage.commits.feeds import load_feed_tip
 from storage.commits.void_marks import load_void_ids
 from storage.repos.repos import Branch, Repo
+from verifier.membership import Membership
 from verifier.operations import Operation
 from verifier.refusal import CommitRefused
 from verifier.removal_check import authorise_removal
@@ -53,7 +54,7 @@ class _Removal:
     user: UserId
     """Who was named."""
     others: list[UserId]
-    """Users of the same person that stay as they are."""
+    """Users of the same person that stay members: as they are, or as others than the person let them in."""
 
 
 class _JoinedFields(TypedDict):
@@ -209,15 +210,18 @@ class Members(RepoActions):
             persons, now = find_persons_in(membership, stated), membership.now()
             companions = find_companions(membership, persons, me, user, keeps) if with_person else {}
             users: dict[UserId, Permission | None] = {}
+            staying = set[UserId]()
             for one, left in {user: keeps, **companions}.items():
-                try:
-                    authorise_removal(membership.operations, me, Remove(one, left, ()), now)
-                except CommitRefused as error:
-                    if one == user:
-                        raise refuse(replica.people, repo.repo_id, me, error) from None
-                else:
+                refusal = _find_refusal(membership, me, one, left)
+                if refusal is not None and one == user:
+                    raise refuse(replica.people, repo.repo_id, me, refusal) from None
+                if refusal is None:
                     users[one] = left
-            others = sorted({*users_of(persons, user), *companions} - users.keys())
+                elif user == me:  # who leaves takes back what it gave, where others let a device in, too
+                    kept = held_otherwise(membership, one, {me})
+                    if _find_refusal(membership, me, one, kept) is None:
+                        users[one], staying = kept, {*staying, one}
+            others = sorted({*users_of(persons, user), *companions, *staying} - (users.keys() - staying))
             others = [one for one in others if now.permission(one) is not None]
         return _Removal(users, user, others)
 
@@ -256,7 +260,7 @@ class Members(RepoActions):
         return {
             **change,
             "epoch": id_text(epoch),
-            "devices": [id_text(one) for one in removal.users if one != removal.user],
+            "devices": [id_text(one) for one in removal.users if one not in (removal.user, *removal.others)],
             "other_devices": [id_text(one) for one in removal.others],
         }
 
@@ -338,6 +342,17 @@ class Members(RepoActions):
     def _void_ids(self, branch: Branch) -> list[CommitId]:
         with self._hub.replica.database.read() as connection:
             return load_void_ids(connection, branch.num)
+
+
+def _find_refusal(
+    membership: Membership, author: UserId, user: UserId, keeps: Permission | None
+) -> CommitRefused | None:
+    """Return why the rules refuse a removal now, None where they do not. Hold `membership_lock`."""
+    try:
+        authorise_removal(membership.operations, author, Remove(user, keeps, ()), membership.now())
+    except CommitRefused as error:
+        return error
+    return None
 
 
 def _permission(text: str) -> Permission:

@@ -265,3 +265,38 @@ async def test_a_device_with_a_right_of_its_own_keeps_it_where_its_person_is_no_
         in of_work["advice"]
     )
     assert held(laptop, work, phone) is Permission.READ
+
+
+async def test_who_leaves_takes_back_what_it_gave_a_device_that_others_let_in_too(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    laptop, phone, _, boss = people
+    work = await member_of(boss, laptop)
+    await members(boss, tmp_path).grant("work", user(phone), "read")
+    await settle(boss, laptop)
+    await join(phone, laptop, tmp_path)
+    assert held(laptop, work, phone) is Permission.WRITE
+    done = await members(laptop, tmp_path).leave("work", force=False)
+    assert (done["devices"], done["other_devices"]) == ([], [user(phone)])
+    assert held(laptop, work, phone) is Permission.READ
+
+
+async def test_what_a_person_excluded_a_device_from_comes_back_with_the_person_alone(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    laptop, phone, _, boss = people
+    work = await member_of(boss, laptop)
+    await join(phone, laptop, tmp_path)
+    own, ruling = members(laptop, tmp_path), members(boss, tmp_path)
+    await own.remove("work", user(phone), "", person=False)
+    await settle(boss, laptop)
+    await ruling.grant("work", user(laptop), "manage")
+    await settle(boss, laptop)
+    await settle(boss, laptop)
+    assert held(boss, work, phone) is None, "the person chose so"
+    await own.leave("work", force=False)
+    await settle(boss, laptop)
+    await ruling.grant("work", user(laptop), "write")
+    await settle(boss, laptop)
+    await settle(boss, laptop)
+    assert held(boss, work, phone) is Permission.WRITE
