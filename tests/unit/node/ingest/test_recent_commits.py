@@ -1,10 +1,11 @@
 """Posts that were just written: shown as the store has them, without a look at their blocks, while their bodies are here."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection
 
 from node.authoring.drafting import Draft, WrittenCommit
 from node.ingest.recent_commits import RecentCommits
@@ -15,7 +16,7 @@ from protocol.formats.content import Files, Imported, Post
 from protocol.ids import CommitId
 from ravel.types.commits import ContentFields
 from storage.commits.commits import TimelineRow, load_rows
-from storage.engine.id_keys import BLOCK_NUM_SIZE
+from storage.engine.id_keys import BLOCK_NUM_SIZE, PackedNums
 from storage.repos.repos import Branch
 from tests.support.nodes import Node, open_nodes
 from verifier.posts import Relation, make_place
@@ -64,11 +65,12 @@ def test_blocks_of_long_ones_alone_are_read(
     alice, rows = written
     read: list[TimelineRow] = []
     real = vars(commit_fields)["load_whole_blocks"]
-    monkeypatch.setattr(
-        commit_fields,
-        "load_whole_blocks",
-        lambda connection, some: read.extend(some) or real(connection, some),
-    )
+
+    def load(connection: Connection, some: Sequence[TimelineRow]) -> dict[int, list[bytes]]:
+        read.extend(some)
+        return dict(real(connection, some))
+
+    monkeypatch.setattr(commit_fields, "load_whole_blocks", load)
     with alice.replica.database.read() as connection:
         timeline_items(connection, alice.replica, rows, 0)
     assert read == rows[3:]
@@ -76,7 +78,7 @@ def test_blocks_of_long_ones_alone_are_read(
 
 def test_one_whose_body_is_gone_is_not_shown_from_memory(written: tuple[Node, list[TimelineRow]]) -> None:
     alice, rows = written
-    erased = replace(rows[0], block_nums=rows[0].block_nums[:BLOCK_NUM_SIZE])
+    erased = replace(rows[0], block_nums=PackedNums(rows[0].block_nums[:BLOCK_NUM_SIZE]))
     assert _fields(alice, [erased])[0]["text"] is None
 
 
