@@ -29,6 +29,7 @@ from node.membership.prekeys import PrekeyKeeper
 from node.membership.profiles import ProfileKeeper
 from node.runtime.backoff import Backoff, store_backoff
 from node.runtime.errors import ServiceError
+from node.runtime.scheduling import rest_after
 from node.sync.hub import Hub
 from protocol.codec import encode
 from protocol.crypto.keys import InvitationSeed
@@ -66,12 +67,6 @@ _REFUSALS: Final = {
     "bad_proof": "it is not of this repo",
 }
 """A code of what the rules say of a join (M4) -> what that means for who wants to join."""
-
-
-_REST_FACTOR: Final = 4
-"""Times as long as a round took that is rested after it. In a flood of root branch commits each calls for another round, and
-a write of this user waits for its jobs."""
-_REST_SECONDS_MAX: Final = 0.5
 
 
 @dataclass(slots=True)
@@ -154,9 +149,7 @@ class Joiner:
                 wait = min(wait, min(self._later.values(), default=math.inf) - ended)
                 with trio.move_on_after(max(0.0, wait)):
                     await self._wake.wait()
-                rest = ended + min(_REST_FACTOR * (ended - began), _REST_SECONDS_MAX) - trio.current_time()
-                if rest > 0:
-                    await trio.sleep(rest)
+                await rest_after(began, ended)
         finally:
             self._hub.remove(self)
 

@@ -18,6 +18,7 @@ from node.membership.epoch_duties import ADMIN_STEP_SECONDS
 from node.membership.offers import STATED_COMMENTS, AcceptedOffer, decode_link, load_stripped
 from node.runtime.backoff import store_backoff
 from node.runtime.errors import ServiceError
+from node.runtime.scheduling import rest_after
 from node.sync.hub import Hub
 from protocol.formats.body import Permission
 from protocol.formats.document_kinds import DICT
@@ -65,7 +66,7 @@ class StatedComments:
         tick: int | None = None
         backoff = store_backoff()
         while True:
-            count = self._hub.changes.count
+            count, began = self._hub.changes.count, trio.current_time()
             try:
                 tick = await self._look(tick)
                 backoff.reset()
@@ -73,8 +74,10 @@ class StatedComments:
             except StorageError as error:
                 log.error("comments cannot be stated, to be tried again", error=str(error))
                 tick, wait = None, backoff.fail()
+            ended = trio.current_time()
             with trio.move_on_after(max(0.0, wait)):
                 await self._hub.changes.wait(count)
+            await rest_after(began, ended)
 
     async def keep_level(self, repo: Repo, answered: AcceptedOffer | None = None) -> None:
         """Write the statements about comments on a repo's documents that are missing: for all comments, or for the

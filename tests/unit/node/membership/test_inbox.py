@@ -752,3 +752,22 @@ async def test_an_accepted_link_that_lies_is_passed_over_for_good(
         assert len(alice.replica.repos) == 1
         alice.write(alice.branch(), "goes on")
         await together(alice, bob)
+
+
+async def test_statements_of_comments_are_looked_for_in_a_fifth_of_the_time_amid_changes(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look waits for the memberships that a flood's transactions hold, and holds them itself."""
+    with open_nodes(tmp_path, "alice") as (alice,):
+        stated, looks = StatedComments(alice.hub, alice.author, _documents(alice)), list[int | None]()
+
+        async def look_slowly(tick: int | None) -> int:
+            looks.append(tick)
+            alice.hub.changes.ring()
+            await trio.sleep(0.02)
+            return 0
+
+        monkeypatch.setattr(stated, "_look", look_slowly)
+        with trio.move_on_after(10):
+            await stated.run()
+        assert 95 <= len(looks) <= 101
