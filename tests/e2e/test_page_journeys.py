@@ -402,6 +402,10 @@ def test_lists_and_tables_are_made_named_and_removed(tmp_path: Path, page: Brows
         shown = alice.client.show_set("main", name="Tools in the shed")
         assert [one["item"] for one in shown["items"]] == ["hose", "rake"]
         page.until("document.querySelector('#notes [aria-current] small')?.textContent === '2'")
+        open_panel(page, "dict")
+        page.until(says("Notes 2", "document.querySelector('.tabs')"))
+        page.evaluate("history.back()")
+        page.until(says("rake", "document.getElementById('items')"))
         picture(page, "named-set")
         page.click(".more summary")
         submit(page, "#rename-note", title="Shed")

@@ -8,7 +8,7 @@ import { addressOf, beside, chosenBranch, current, hasPanel, isBeside, isLive, i
 import { api, attempt, attemptItself, problem } from "../state/session.js";
 import { Timeline } from "../state/timeline.js";
 import { text } from "../strings/text.js";
-import { useEffect } from "../vendor/preact-hooks.js";
+import { useEffect, useRef } from "../vendor/preact-hooks.js";
 import { Lost } from "./away.js";
 import { leave } from "./browsers.js";
 import { Compose } from "./compose.js";
@@ -109,18 +109,19 @@ function Jump() {
 }
 
 /** How many notes and files a branch has, as far as they are counted; nothing while that is not known. */
-function useCounts(branch) {
-  const { notes, files } = useLoaded(async () => {
-    const [notes, files] = await Promise.all([api.listDocuments({ branch, limit: COUNTED_MAX }), api.listFiles({ branch, limit: COUNTED_MAX })]);
-    return { notes: { next: notes.next, all: notes.documents.filter(({ kind }) => VIEWS.notes.includes(kind)) }, files: { next: files.next, all: files.files } };
-  }, [branch]).data ?? {};
-  return { notes: countOf(notes), files: countOf(files) };
+function useCounts(branch, panel) {
+  const files = useLoaded(() => api.listFiles({ branch, limit: COUNTED_MAX }), [branch]).data;
+  // Looking for documents costs more the more there are: not at each change, but as one goes from view to view.
+  const found = useLoaded(() => api.listDocuments({ branch, limit: COUNTED_MAX }), [branch, panel], true).data;
+  const last = useRef({}); // while the next comes
+  if (found) last.current = { branch, next: found.next, all: found.documents.filter(({ kind }) => VIEWS.notes.includes(kind)) };
+  return { notes: last.current.branch === branch ? countOf(last.current) : "", files: countOf(files && { next: files.next, all: files.files }) };
 }
 
 const countOf = (of) => (of?.all.length ? text.unreadCount(of.all.length, of.next !== null) : "");
 
 function Tabs({ repo, branch, asked }) {
-  const counts = useCounts(branch.branch);
+  const counts = useCounts(branch.branch, asked);
   const tab = (name, panel, count, isNew = false) => {
     const isHere = name === "posts" ? !asked : VIEWS[name].includes(asked);
     return html`<a href=${addressOf(branch.branch, panel)} aria-current=${isHere ? "page" : undefined}>${text.views_[name]}
