@@ -264,6 +264,31 @@ def test_files_are_attached_shown_and_saved(tmp_path: Path, page: Browser) -> No
         assert page.complaints() == []
 
 
+@CHROMIUM_ALONE
+def test_of_many_files_the_latest_stand_first(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("notes")
+        for first in (0, 600):
+            folder = tmp_path / str(first)
+            folder.mkdir()
+            for number in range(first, first + 600):
+                (folder / f"{number:04}.txt").write_text(str(number))
+            run_ravel(alice, "file", "add", "main", *map(str, sorted(folder.iterdir())))
+        enter(page, alice)
+        open_panel(page, "files")
+        page.until(says("1199.txt", "document.querySelector('#files > tr')"))
+        page.until(says("1 to 100 of 1200"))
+        page.until(says("Files 100+", "document.querySelector('.tabs')"))
+        page.evaluate("[...document.querySelectorAll('.panel .buttons button')].at(-1).click()")
+        page.until(says("1099.txt", "document.querySelector('#files > tr')"))
+        page.fill("#find-file", "0007")
+        page.until(says("0007.txt", "document.querySelector('#files > tr:only-child')"))
+        page.fill("#find-file", "")
+        alice.client.add_file("main", b"new", name="new.txt")
+        page.until(says("new.txt", "document.querySelector('#files > tr')"))
+        assert page.complaints() == []
+
+
 def _choose_age(page: Browser, days: int) -> None:
     field = "document.getElementById('kept-age')"
     page.until(field)

@@ -7,7 +7,7 @@ import { html } from "../parts/html.js";
 import { may } from "../state/node.js";
 import { api, tell } from "../state/session.js";
 import { text } from "../strings/text.js";
-import { useRef, useState } from "../vendor/preact-hooks.js";
+import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 import { signal } from "../vendor/signals.js";
 import { Picture, iconOf, isPicture, isShown, save, view } from "./viewer.js";
 
@@ -25,8 +25,13 @@ export function Files({ repo, branch }) {
   const [asked, setAsked] = useState("");
   const [kind, setKind] = useState("all");
   const [windows, setWindows] = useState(WINDOWS);
-  const loaded = useLoaded(() => find(id, windows), [id, windows]);
+  const [isMany, setMany] = useState(false); // then they are looked through when the branch has changed, and not at each change of any
+  const loaded = useLoaded(() => find(id, windows), [id, windows], isMany);
   const all = loaded.data?.files ?? [];
+  useEffect(() => setMany(all.length > LOOKED_AT), [all.length > LOOKED_AT]);
+  useEffect(() => {
+    if (isMany) loaded.again();
+  }, [branch.commits]);
   const fits = ({ name, ...of }) => KINDS[kind](name) && fold(`${name} ${whoOf(of, new Map())}`).includes(asked);
   const look = (set) => (value) => {
     set(value);
