@@ -27,7 +27,7 @@ from protocol.limits.users import REQUEST_SIZE_MAX
 from ravel.characters import display_safe
 
 if TYPE_CHECKING:
-    from node.content.texts import ClearText
+    from node.content.text_process import ClearText
     from ravel import Client
     from ravel.types.documents import TextClient, TextPush, TextView
 
@@ -53,7 +53,7 @@ _FAULTS: Final = {
 
 def _texts_of(update: bytes) -> "list[ClearText]":
     """Return the texts that have words. Raises ServiceError."""
-    from node.content.texts import run_worker
+    from node.content.text_process import run_worker
 
     return run_worker([update], clear_size=_ALL).clear or []
 
@@ -130,7 +130,7 @@ def _choose(texts: "Sequence[ClearText]", wanted: str) -> str:
 
 def _type(update: bytes, root: str, client: int, edits: Sequence[Edit]) -> bytes:
     """Return the update that makes edits of a text under a client id. Raises ServiceError `bad_input`."""
-    from node.content.texts import run_worker
+    from node.content.text_process import run_worker
 
     typed = run_worker([update], typed=(client, [(root, list(edits))])).typed
     if typed is None:

@@ -16,9 +16,9 @@ from node.content.document_operations import not_here
 from node.content.documents import TITLES, UNREADABLE, Documents, document_key
 from node.content.merging import MergePlan
 from node.content.opening import read_opened
+from node.content.text_process import ClearText, run_worker
 from node.content.text_reading import ReadText, TextReader, carried_edit
 from node.content.text_versions import Piece, merge_pieces
-from node.content.texts import ClearText, run_worker
 from node.contract.inbox import OFFERED_DOCUMENTS_SHOWN_MAX, OFFERED_LINES_SHOWN_MAX
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub

@@ -16,7 +16,8 @@ import trio
 from node.content.lineage import whole_lineage
 from node.content.search_indexer import pause_after
 from node.content.search_words import RULES, index_keys
-from node.content.texts import ClearText, Texts
+from node.content.text_process import ClearText
+from node.content.texts import Texts
 from node.runtime.backoff import store_backoff
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub

@@ -1,7 +1,7 @@
 """Keeps one process of `text_worker`, which holds the texts in use as documents: a key stroke starts no process.
 
 What it says yes to is as good as what a process for one request says. Where it says no, fails, or takes too long, it is
-asked no more about that text, and `texts.run_worker` finds out why.
+asked no more about that text, and `run_worker`, which starts a process for one request, finds out why.
 """
 
 import os
@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 import structlog
 
+from node.runtime.errors import ServiceError
 from protocol.limits.users import TEXT_MERGE_SECONDS
 
 log = structlog.get_logger()
@@ -29,6 +30,28 @@ _READ_AT_ONCE: Final = 1 << 16
 _END_SECONDS: Final = 5.0
 _VERSIONS_MAX: Final = 1024
 """Texts of which it is remembered what was told of them: the process holds fewer."""
+
+
+Typed = tuple[int, list[tuple[str, list[tuple[int, int, str]]]]]
+"""Edits that the worker makes: see `text_worker.Typed`."""
+
+
+class Looked(msgspec.Struct, frozen=True, array_like=True):
+    """Answer of the worker: see `text_worker.look`."""
+
+    taken: list[bool]
+    text: str | None
+    lacking: bytes | None
+    clear: list["ClearText"] | None
+    typed: bytes | None
+
+
+class ClearText(msgspec.Struct, frozen=True, array_like=True):
+    """One of the texts that a branch has: the name of its root, its title or "", and what it says."""
+
+    root: str
+    title: str
+    text: str
 
 
 class Shown(msgspec.Struct, frozen=True, array_like=True):
@@ -152,3 +175,36 @@ def _read(process: subprocess.Popen[bytes], size: int, deadline: float) -> bytes
             raise EOFError("it ended")
         parts += part
     return bytes(parts)
+
+
+def run_worker(
+    updates: list[bytes],
+    root: str | None = None,
+    vector: bytes | None = None,
+    clear_size: int | None = None,
+    typed: Typed | None = None,
+) -> Looked:
+    """Run `text_worker.look` in a process of its own.
+
+    Raises ServiceError: `bad_input` where that fails, `busy` where the machine lacks memory, processes or time for it.
+    """
+    try:
+        finished = subprocess.run(
+            [sys.executable, "-P", str(WORKER)],  # -P: never a module of the current folder
+            input=msgspec.msgpack.encode((updates, root, vector, clear_size, typed)),
+            capture_output=True,
+            timeout=TEXT_MERGE_SECONDS,
+            check=True,
+            start_new_session=True,  # a Ctrl-C meant for the daemon is not for it
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:  # another time may go well: editors try again
+        log.error("merging a text found no room or no time", error=str(error))
+        raise ServiceError(
+            "busy", f"the text's updates could not be merged now: {error}", "try again later"
+        ) from None
+    except subprocess.CalledProcessError as error:
+        log.error(
+            "merging a text failed", error=str(error), said=error.stderr[-1000:].decode(errors="replace")
+        )
+        raise ServiceError("bad_input", f"the text's updates could not be merged: {error}") from None
+    return msgspec.msgpack.decode(finished.stdout, type=Looked)

@@ -7,8 +7,6 @@ merges that. A worker process tries what it comes to. A push writes what is new 
 stays in the timeline, and is counted.
 """
 
-import subprocess
-import sys
 from base64 import b64encode
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +14,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-import msgspec
 import structlog
 import trio
 from sqlalchemy import Connection
@@ -30,7 +27,15 @@ from node.content.lineage import is_whole, lineage
 from node.content.opening import read_opened
 from node.content.text_clients import TextClients
 from node.content.text_keeping import dump, is_due, restore
-from node.content.text_process import WORKER, HeldText, Shown, TextProcess
+from node.content.text_process import (
+    ClearText,
+    HeldText,
+    Looked,
+    Shown,
+    TextProcess,
+    Typed,
+    run_worker,
+)
 from node.content.text_pushes import HIDDEN_ADVICE, PULL_ADVICE, PushPlan
 from node.content.text_reading import ReducedText, TextReader
 from node.content.text_versions import merge_pieces
@@ -44,7 +49,6 @@ from protocol.formats.yjs_updates import BadUpdate, read_update
 from protocol.ids import CommitId
 from protocol.limits.users import (
     TEXT_IMPORT_SIZE_MAX,
-    TEXT_MERGE_SECONDS,
     TEXT_WORKERS_MAX,
     TEXTS_KNOWN_SIZE_MAX,
 )
@@ -61,28 +65,8 @@ from verifier.texts import TextFault, TooManyDeletions, read_ranges
 
 log = structlog.get_logger()
 
-Typed = tuple[int, list[tuple[str, list[tuple[int, int, str]]]]]
-"""Edits that the worker makes: see `text_worker.Typed`."""
 _END: Final = 1 << 53
 """A place behind the end of any text."""
-
-
-class Looked(msgspec.Struct, frozen=True, array_like=True):
-    """Answer of the worker: see `text_worker.look`."""
-
-    taken: list[bool]
-    text: str | None
-    lacking: bytes | None
-    clear: list["ClearText"] | None
-    typed: bytes | None
-
-
-class ClearText(msgspec.Struct, frozen=True, array_like=True):
-    """One of the texts that a branch has: the name of its root, its title or "", and what it says."""
-
-    root: str
-    title: str
-    text: str
 
 
 @dataclass(slots=True)
@@ -553,36 +537,3 @@ def _items_of(body: TextUpdate) -> Iterator[tuple[int, Sequence[TextItem]]]:
     ranges = read_ranges(body.update)
     for (client, _, _), items in zip(ranges.runs, ranges.items, strict=True):
         yield client, items
-
-
-def run_worker(
-    updates: list[bytes],
-    root: str | None = None,
-    vector: bytes | None = None,
-    clear_size: int | None = None,
-    typed: Typed | None = None,
-) -> Looked:
-    """Run `text_worker.look` in a process of its own.
-
-    Raises ServiceError: `bad_input` where that fails, `busy` where the machine lacks memory, processes or time for it.
-    """
-    try:
-        finished = subprocess.run(
-            [sys.executable, "-P", str(WORKER)],  # -P: never a module of the current folder
-            input=msgspec.msgpack.encode((updates, root, vector, clear_size, typed)),
-            capture_output=True,
-            timeout=TEXT_MERGE_SECONDS,
-            check=True,
-            start_new_session=True,  # a Ctrl-C meant for the daemon is not for it
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:  # another time may go well: editors try again
-        log.error("merging a text found no room or no time", error=str(error))
-        raise ServiceError(
-            "busy", f"the text's updates could not be merged now: {error}", "try again later"
-        ) from None
-    except subprocess.CalledProcessError as error:
-        log.error(
-            "merging a text failed", error=str(error), said=error.stderr[-1000:].decode(errors="replace")
-        )
-        raise ServiceError("bad_input", f"the text's updates could not be merged: {error}") from None
-    return msgspec.msgpack.decode(finished.stdout, type=Looked)

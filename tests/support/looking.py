@@ -9,7 +9,7 @@ from unittest.mock import patch
 import msgspec
 
 from node.content import text_worker
-from node.content.texts import Looked, Typed
+from node.content.text_process import Looked, Typed
 
 
 def _say(run: Callable[[Callable[[bytes], None]], None]) -> tuple[bytes, bool]:
@@ -28,6 +28,6 @@ def look_here(
     clear_size: int | None = None,
     typed: Typed | None = None,
 ) -> Looked:
-    """Look at updates as `node.content.texts.run_worker` does."""
+    """Look at updates as `node.content.text_process.run_worker` does."""
     with patch.object(text_worker, "_say", _say):
         return msgspec.convert(text_worker.look(updates, root, vector, clear_size, typed), Looked)

@@ -60,7 +60,7 @@ class Texts:
 
 @pytest.fixture(autouse=True)
 def _look_without_processes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("node.content.texts.run_worker", look_here)
+    monkeypatch.setattr("node.content.text_process.run_worker", look_here)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.delenv("VISUAL", raising=False)
 

@@ -17,7 +17,8 @@ from node.content.search import Question, Search
 from node.content.search_indexer import SearchIndexer
 from node.content.search_texts import TextIndexer
 from node.content.search_words import parse_query
-from node.content.texts import ClearText, Texts, run_worker
+from node.content.text_process import ClearText, run_worker
+from node.content.texts import Texts
 from node.runtime.errors import ServiceError
 from protocol.formats.document_kinds import TextUpdate
 from protocol.formats.text import id_text, parse_id

@@ -13,10 +13,12 @@ from sqlalchemy import select, update
 from trio.testing import MockClock
 
 from node.authoring.drafting import Draft
+from node.content import text_process as process_module
 from node.content import text_pushes, text_reading
 from node.content import texts as texts_module
 from node.content.merging import Merging
-from node.content.texts import Looked, Texts, run_worker
+from node.content.text_process import Looked, run_worker
+from node.content.texts import Texts
 from node.runtime.errors import ServiceError
 from protocol.formats.body import Body, Carried, encode_body
 from protocol.formats.content import Compaction
@@ -641,11 +643,11 @@ async def test_a_worker_that_does_not_come_to_an_end_is_given_up(
     alice = nodes[0]
     with fail_after(30):
         alice.create_repo()
-        monkeypatch.setattr(texts_module, "TEXT_MERGE_SECONDS", 0.0)
+        monkeypatch.setattr(process_module, "TEXT_MERGE_SECONDS", 0.0)
         with pytest.raises(ServiceError) as caught:
             await texts_of(alice).pull("main", None)
         assert caught.value.code == "busy", "editors try again"
-        monkeypatch.setattr(texts_module, "TEXT_MERGE_SECONDS", 30.0)
+        monkeypatch.setattr(process_module, "TEXT_MERGE_SECONDS", 30.0)
         monkeypatch.setattr(sys, "executable", "/does/not/exist")
         with pytest.raises(ServiceError) as caught:
             await texts_of(alice).push("main", editor_of(alice).write(0, "hello"))
