@@ -264,6 +264,17 @@ def test_one_member_gives_to_so_many_devices() -> None:
     repo.say("ben", DeviceGrant(others[0], Permission.WRITE))
 
 
+def test_an_exclusion_beside_device_grants_of_a_forked_feed_takes_all_at_once() -> None:
+    repo = Repo()
+    before = repo.say("eve", UnknownBody("before the fork"))
+    others = [key_pair(UserSeed(f"tablet {number}".encode().ljust(32)))[0] for number in range(70)]
+    for user in others:
+        repo.say("dan", DeviceGrant(user, Permission.READ), after=before)
+    assert repo.membership.now().members().keys() > set(others), "each is judged by its own past"
+    repo.say("ann", Remove(USERS["dan"], None, ()), after=before)
+    assert repo.membership.now().members().keys().isdisjoint({*others, USERS["dan"]})
+
+
 def test_what_an_epoch_s_device_may_hold_makes_one_due_once_it_is_removed() -> None:
     repo = Repo()
     tablet = key_pair(UserSeed(b"tablet".ljust(32)))[0]
