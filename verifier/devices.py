@@ -14,19 +14,29 @@ from protocol.formats.devices import Device, DeviceEnd, DevicesRepo, HandOn
 from protocol.formats.proofs import device_digest, verify_device, verify_device_end
 from protocol.ids import RepoId, UserId
 from protocol.limits.formats import DEVICE_COUNT_MAX, DEVICE_GRANT_COUNT_MAX
-from verifier.operations import Operation, Operations
+from verifier.operations import Operation, Operations, Right
 from verifier.refusal import CommitRefused, require_permission
 from verifier.resolution import Resolution
 
 
-def check_granted(body: Grant | DeviceGrant, before: Resolution) -> None:
-    """Raise CommitRefused unless a grant is to a user's key, and adds to what that user holds (M6, M17)."""
+def check_granted(operations: Operations, body: Grant | DeviceGrant, before: Resolution) -> None:
+    """Raise CommitRefused unless a grant is to a user's key, and adds to what that user holds (M6, M17).
+
+    A grant also adds to what only device grants give: else a member who gives something to a newcomer's key, before an admin
+    lets that one in, could throw it out again.
+    """
     try:
         verify_public_key(body.user)
     except BadSignature as error:
         raise CommitRefused("bad_user", f"M6: {error}") from None
-    if (before.permission(body.user) or 0) >= body.permission:
+    rights = before.rights_held(body.user, body.permission)
+    if any(isinstance(body, DeviceGrant) or not is_by_device_grant(operations, right) for right in rights):
         raise CommitRefused("already_holds", "M6: the user holds that permission")
+
+
+def is_by_device_grant(operations: Operations, right: Right) -> bool:
+    """Return True if a device grant gives a right."""
+    return isinstance(operations[right.credential].body, DeviceGrant)
 
 
 def check_device_grant(operations: Operations, author: UserId, body: DeviceGrant, before: Resolution) -> None:
@@ -38,11 +48,11 @@ def check_device_grant(operations: Operations, author: UserId, body: DeviceGrant
         before.permission(author), body.permission, "M17: a device gets no more than its person holds"
     )
     rights = before.rights_held(author, body.permission)
-    if all(isinstance(operations[right.credential].body, DeviceGrant) for right in rights):
+    if all(is_by_device_grant(operations, right) for right in rights):
         raise CommitRefused(
             "not_permitted", "M17: a device gets what its person holds other than by a device grant"
         )
-    check_granted(body, before)
+    check_granted(operations, body, before)
     made = {
         one.commit_id: one.body.user
         for one in operations.deciding_by(author)

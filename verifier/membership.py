@@ -330,7 +330,7 @@ class Membership:
             case Grant():
                 needs = max(Permission.ADMIN, body.permission)
                 require_permission(held, needs, f"M6: granting {_name(body.permission)} needs {_name(needs)}")
-                check_granted(body, before)
+                check_granted(self.operations, body, before)
             case DeviceGrant():
                 needs = body.permission
                 check_device_grant(self.operations, author, body, before)

@@ -14,7 +14,7 @@ from node.authoring.writing import write_job
 from node.ingest.ingest_result import IngestResult
 from node.ingest.people import People
 from node.ingest.replica import Replica
-from node.membership.persons import find_companions, find_persons_in, held_otherwise, users_of
+from node.membership.persons import find_companions, find_granted, find_persons_in, held_otherwise, users_of
 from node.membership.repo_actions import RepoActions
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import PREFIX_SIZE_MIN, did_you_mean, resolve
@@ -99,10 +99,11 @@ class Members(RepoActions):
                 "that is the id of a computer, and of no user",
                 "`ravel id` there prints the user's, too",
             )
-        if (held.get(key) or 0) >= wanted:
+        of_others = await self._hub.run_blocking(find_granted, self._hub.replica, target, key)
+        if of_others is not None and of_others >= wanted:
             raise ServiceError(
                 "already_exists",
-                f"{id_text(key)} holds {held[key].name.lower()}",
+                f"{id_text(key)} holds {of_others.name.lower()}",
                 "`ravel member revoke` takes away",
             )
         return {**await self._write(target, Grant(key, wanted)), "user": id_text(key)}

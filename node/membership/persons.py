@@ -6,8 +6,10 @@ who holds all its rights by device grants of one member is that member's device 
 
 from collections.abc import Collection, Mapping
 
+from node.ingest.replica import Replica
 from protocol.formats.body import DeviceGrant, Permission
 from protocol.ids import UserId
+from storage.repos.repos import Repo
 from verifier.membership import Membership
 from verifier.operations import Operation
 
@@ -60,6 +62,12 @@ def held_otherwise(
 ) -> Permission | None:
     """Return the highest permission of `find_rights_otherwise`; None if there is none. Hold `membership_lock`."""
     return max((held for held, _ in find_rights_otherwise(membership, user, givers)), default=None)
+
+
+def find_granted(replica: Replica, repo: Repo, user: UserId) -> Permission | None:
+    """Return the highest permission of a user that is not by device grants, whose giver may take them back at any time."""
+    with replica.membership_lock:
+        return held_otherwise(replica.membership(repo.repo_id), user)
 
 
 def users_of(persons: Mapping[UserId, UserId], user: UserId) -> set[UserId]:

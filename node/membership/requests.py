@@ -26,6 +26,7 @@ from node.membership.lobbies import (
     find_repo,
     find_requests,
 )
+from node.membership.persons import find_granted
 from node.membership.sharing import Sharing, check_inviter, reach_text
 from node.runtime.errors import ServiceError
 from node.runtime.look_alikes import skeletons
@@ -204,14 +205,14 @@ class Requests:
         return AskLink(target.repo_id, target.name, int(wanted), encode(link))
 
     async def _accept(self, target: Repo, found: _Received, wanted: Permission | None) -> None:
-        replica, request = self._hub.replica, found.request
+        request = found.request
         status = self._status(found)
         if status in _ENDED:
             raise ServiceError(
                 "expired", _ENDED[status], f"make a new link: ravel repo invite --ask {target.name}"
             )
         level = wanted or Permission(found.made.body.permission)
-        held = (await self._hub.run_blocking(replica.members, target)).get(request.user)
+        held = await self._hub.run_blocking(find_granted, self._hub.replica, target, request.user)
         if (held or 0) < level:
             try:
                 await self._write_planned(target, lambda: Grant(request.user, level))

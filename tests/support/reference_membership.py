@@ -128,7 +128,10 @@ class Reference:
         if op.kind == "withdraw":
             return op.target in op.past and self.ops[op.target].author == op.author
         return mine >= op.needed and {
-            "grant": theirs < op.level,
+            "grant": not any(
+                right.level >= op.level and self.ops[right.credential].kind != "lend"
+                for right in before.held(op.user)
+            ),
             "lend": theirs < op.level and self._may_lend(op, before),
             "invite": op.level <= WRITE,
             "revoke": self._is(op.target, "invite", op.past),

@@ -67,8 +67,9 @@ def _(s):
     base = s.heads()
     s.remove("ann", "phone", acks=base)
     s.remove("cat", "tablet", acks=base)
-    s.grant("ben", "phone", "read", acks=base, expect="already_holds")
-    s.grant("ben", "phone", "manage", acks=base)
+    again = s.grant("ben", "phone", "read", acks=base)
+    s.grant("ben", "phone", "read", acks=[again], expect="already_holds")
+    s.grant("ben", "phone", "manage", acks=[again])
     s.grant("ben", "tablet", "manage", acks=base)
     return after(s, phone="manage", tablet="manage")
 

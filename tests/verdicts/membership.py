@@ -155,15 +155,19 @@ def revoke(graph, before, commit, keys):
 def grant(graph, before, commit, keys):
     """M6."""
     body = commit.body
-    return needing(max(ADMIN, body.permission))(graph, before, commit, keys) | adding_nothing(before, body)
+    others = [
+        one for one in rights_of(before, body.user) if graph.commits[one[0]].body.tag != "device-grant1"
+    ]
+    codes = needing(max(ADMIN, body.permission))(graph, before, commit, keys)
+    return codes | adding_nothing(body, others)
 
 
-def adding_nothing(before, body):
-    """M6 and M17: whether there is a user, who holds less."""
+def adding_nothing(body, held):
+    """M6 and M17: whether there is a user, who holds less by some rights."""
     codes = set()
     if not crypto.is_public_key(body.user):
         codes.add("bad_user")
-    if permission(before, body.user) >= body.permission:
+    if any(level >= body.permission for _, level in held):
         codes.add("already_holds")
     return codes
 
@@ -171,7 +175,8 @@ def adding_nothing(before, body):
 def device_grant(graph, before, commit, keys):
     """M17."""
     user, level = commit.body.user, commit.body.permission
-    codes = needing(level)(graph, before, commit, keys) | adding_nothing(before, commit.body)
+    codes = needing(level)(graph, before, commit, keys)
+    codes |= adding_nothing(commit.body, rights_of(before, user))
     direct = [
         right
         for right in rights_of(before, commit.author)

@@ -89,7 +89,8 @@ const CHECKS = {
   // M6
   grant2: (op, view) => [
     !isPublicKey(bin(op.user)) && 'bad_user',
-    view.permission(op.user) >= op.permission && 'already_holds',
+    view.heldRights(op.user).some(({ credential, permission }) => permission >= op.permission
+      && credential.kind !== 'device-grant1') && 'already_holds',
   ],
   // M17
   'device-grant1': (op, view) => {
