@@ -132,6 +132,7 @@ def test_what_lists_a_branch_means_the_main_one_of_the_only_repo(
     assert "which repo is meant" in str(invoke(*line.split(), **api).exception)
 
 
+@pytest.mark.slow
 def test_every_command_but_those_that_delete_takes_the_only_repo() -> None:
     required: list[str] = []
 

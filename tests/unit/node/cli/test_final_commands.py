@@ -135,6 +135,7 @@ def _paths(command: Any, path: str = "") -> dict[str, Any]:  # noqa: ANN401  # o
     }
 
 
+@pytest.mark.slow
 def test_every_command_that_takes_something_away_asks_or_has_one_that_gives_it_back() -> None:
     commands = _paths(get_command(app))
     asking = {name for name, one in commands.items() if any("--yes" in option.opts for option in one.params)}
