@@ -32,7 +32,7 @@ def test_a_log_of_which_all_is_refused_is_no_success(tmp_path: Path, monkeypatch
     assert "Refused: 1." in done.output.splitlines()
 
 
-@pytest.mark.parametrize("kind", ["jsonl", "ssb"])
+@pytest.mark.parametrize("kind", ["jsonl", pytest.param("ssb", marks=pytest.mark.slow)])
 def test_an_import_that_is_stopped_says_how_far_it_came(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
