@@ -129,7 +129,7 @@ def processor_time(work: Callable[[int], Awaitable[object]], times: int = 50) ->
 
 def measure_values(replica: Replica, author: Author, branch: Branch, count: int) -> dict[str, float]:
     """Figures of a set and a dict that `count` commits each made: one call each time. Return the seconds of each call."""
-    run = branch.commit_count  # what is written is new to a store that was measured before
+    run = clock_ms()  # what is written is new to a store that was measured before
     hub = Hub(replica, inline(), clock_ms)
     documents = Documents(hub, author, lambda _: replica.branches[branch.num])
 
@@ -141,7 +141,7 @@ def measure_values(replica: Replica, author: Author, branch: Branch, count: int)
 
     keys = min(count, KEYS)
     posted = processor_time(post)
-    put = processor_time(lambda number: edit(DICT, {f"key {number % keys}": f"new {number}"}))
+    put = processor_time(lambda number: edit(DICT, {f"key {number % keys}": f"new {run} {number}"}))
     figure("post", posted, "s", commits=count)
     figure("dict_put", put, "s", commits=count)
     judge("dict_put_to_post", put / posted, "ratio", 1.5, commits=count)
