@@ -14,15 +14,20 @@ from verifier.membership import Membership
 from verifier.operations import Operation
 
 
-def find_persons_in(membership: Membership, stated: Mapping[UserId, UserId]) -> dict[UserId, UserId]:
+def find_persons_in(
+    membership: Membership, stated: Mapping[UserId, UserId], *, is_shown: bool = False
+) -> dict[UserId, UserId]:
     """Map each device that is a member to the first device of its person. Hold `membership_lock`.
 
-    `stated` has the devices that statements show. A person may be no member any more. Costs O(credentials).
+    `stated` has the devices that statements show. A person may be no member any more. With `is_shown`, who may write is a
+    device by its own word alone: else another would be shown as the author of what it writes. Costs O(credentials).
     """
     now, operations = membership.now(), membership.operations
     found = dict(stated)
     for user in operations.users():
         if user in found or not any(isinstance(one.body, DeviceGrant) for one in operations.grants_of(user)):
+            continue
+        if is_shown and (now.permission(user) or 0) >= Permission.WRITE:
             continue
         credentials = now.credentials_of(user)
         givers = {stated.get(one.author, one.author) for one in credentials}

@@ -38,7 +38,7 @@ export const ofPeople = {
     title: `${device} aus ${repo} ausschließen?`,
     lines: ["Der Computer bekommt nichts Neues. Die Person und ihre anderen Computer bleiben.", "Was dort geschrieben wurde, ohne dies zu sehen, zählt nicht, bis du es zählen lässt."],
   }),
-  staying: (count) => ` ${many(count, "Computer derselben Person ist", "Computer derselben Person sind")} geblieben.`,
+  staying: (count) => (count ? ` ${many(count, "Computer derselben Person ist", "Computer derselben Person sind")} geblieben.` : ""),
   excluded: (name, voided) => `${name} wurde ausgeschlossen.${voided ? ` ${many(voided, "Änderung zählt", "Änderungen zählen")} nun anders.` : ""}`,
   history: "Was sich geändert hat",
   invite: "Einladen",

@@ -38,7 +38,7 @@ export const ofPeople = {
     title: `Exclude ${device} from ${repo}?`,
     lines: ["It gets nothing new. The person and their other computers stay.", "What was written there without seeing this does not count, until you make it count."],
   }),
-  staying: (count) => ` ${many(count, "computer")} of the same person stayed.`,
+  staying: (count) => (count ? ` ${many(count, "computer")} of the same person stayed.` : ""),
   excluded: (name, voided) => `${name} was excluded.${voided ? ` ${many(voided, "change")} ${voided === 1 ? "counts" : "count"} no more, or again.` : ""}`,
   history: "What changed",
   invite: "Invite",

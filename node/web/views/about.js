@@ -52,9 +52,9 @@ export function About({ repo, branch }) {
     ${isMember && html`<details><summary>${text.leaveTitle}</summary>
       <p>${text.leaveAbout}</p>
       <${Action} class="danger" question=${text.leaveQuestion(repo.name)} act=${async () => {
-        await api.leaveRepo({ repo: repo.repo });
+        const { other_devices: others } = await api.leaveRepo({ repo: repo.repo });
         await refresh();
-        tell(text.left(repo.name));
+        tell(text.left(repo.name) + text.staying(others.length));
       }}>${text.leave}<//></details>`}
     <details><summary>${text.forgetTitle}</summary>
       <p>${text.forgetAbout}</p>

@@ -111,15 +111,18 @@ async function rename(member, name) {
 export async function change(repo, devices, permission, isSure = false) {
   const [{ permission: before }] = devices;
   const isLower = LEVELS.indexOf(permission) < LEVELS.indexOf(before);
+  let staying = "";
   if (isLower) {
     const role = text.permissions[permission];
     if (!isSure && !(await ask(text.lowerQuestion(nameOf(devices[0]), role, repo.name), text.doRemoval(role)))) return false;
-    if (!(await removeOrPropose(repo, devices, permission))) return false;
+    const done = await removeOrPropose(repo, devices, permission);
+    if (!done) return false;
+    staying = text.staying(done.other_devices.length);
   } else {
     await api.grantPermission({ repo: repo.repo, user: devices[0].user, permission });
   }
   await refresh();
-  tell(text.mayNow(nameOf(devices[0]), text.permissions[permission]), () => change(repo, devices.map((one) => ({ ...one, permission })), before, true));
+  tell(text.mayNow(nameOf(devices[0]), text.permissions[permission]) + staying, () => change(repo, devices.map((one) => ({ ...one, permission })), before, true));
   return true;
 }
 
@@ -127,7 +130,7 @@ async function exclude(repo, devices) {
   const done = await removeOrPropose(repo, devices);
   if (!done) return;
   await refresh();
-  tell(text.excluded(nameOf(devices[0]), done.voided) + (devices.length > 1 && done.other_devices.length ? text.staying(done.other_devices.length) : ""));
+  tell(text.excluded(nameOf(devices[0]), done.voided) + text.staying(devices.length > 1 ? done.other_devices.length : 0));
 }
 
 /** What a removal did; where signers have to approve of it first, it is proposed on request, and nothing was done. */

@@ -211,7 +211,7 @@ async def test_excluding_a_person_takes_along_who_says_nothing_of_whose_it_is(
     listed = {
         one["user"]: one["person"] for one in (await members(boss, tmp_path).list_all("work"))["members"]
     }
-    assert listed[user(silent)] == user(laptop)
+    assert listed[user(silent)] == user(silent), "nobody speaks for who did not say so"
     assert listed[user(raised)] == user(raised)
     done = await members(boss, tmp_path).remove("work", user(laptop), "")
     assert set(done["devices"]) == {user(silent), user(raised)}

@@ -68,3 +68,17 @@ def test_who_removes_a_person_keeps_what_a_device_grant_of_it_gave() -> None:
     ).real
     found = find_companions(membership, {}, USERS["ben"], USERS["cat"], None)
     assert found == {USERS["tab"]: None}
+
+
+def test_who_may_write_is_shown_as_somebody_s_device_by_its_own_word_alone() -> None:
+    membership = replay(
+        parse("""
+            ann + dan write < 0
+            dan * eve write < 1
+            dan * fay read < 2
+        """)
+    ).real
+    dan, eve, fay = (USERS[name] for name in ("dan", "eve", "fay"))
+    assert find_persons_in(membership, {}) == {eve: dan, fay: dan}
+    assert find_persons_in(membership, {}, is_shown=True) == {fay: dan}
+    assert find_persons_in(membership, {eve: dan}, is_shown=True) == {eve: dan, fay: dan}
