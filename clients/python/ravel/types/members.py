@@ -13,7 +13,10 @@ class MemberView(TypedDict):
     user: Id
     permission: HeldPermission
     person: Annotated[
-        Id, means("User id of the person who owns this device, as it states or holds by device grants alone.")
+        Id,
+        means(
+            "User id of the person who owns this device: by its word or, if it only reads, by device grants alone."
+        ),
     ]
     name: PersonText
     stated_name: Annotated[str | None, means("What the member calls itself. Null: nothing.")]
