@@ -229,8 +229,6 @@ class _Row:
 
 
 _values_of: Final = attrgetter(*OPERATION_COLUMNS)
-_Key = tuple[int, bytes]
-"""Document and key."""
 _Pair = tuple[int, bytes, CommitId]
 """Document, key and name."""
 
@@ -368,7 +366,7 @@ class Changes:
         came, went = list[_Row](), list[_Row]()
         added_came, added_went = list[_Row](), list[_Row]()  # of counters
         new, kept = list[tuple[object, ...]](), list[tuple[object, ...]]()
-        there_came, there_went, placed = set[_Key](), set[_Key](), set[_Key]()
+        there_came, there_went, placed = (set[tuple[int, bytes]]() for _ in range(3))
         for row in self._changed.values():
             stands = row.is_live and not row.replaced
             if stands is not row.stood:
