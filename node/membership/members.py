@@ -238,7 +238,7 @@ class Members(RepoActions):
     def _persons(self, repo: Repo) -> dict[UserId, UserId]:
         with self._hub.replica.membership_lock:
             membership = self._hub.replica.membership(repo.repo_id)
-            return find_persons_in(membership, self._hub.replica.persons(repo.repo_id), is_shown=True)
+            return find_persons_in(membership, self._hub.replica.persons(repo.repo_id))
 
     async def _members(self, repo: Repo) -> dict[UserId, Permission]:
         return await self._hub.run_blocking(self._hub.replica.members, repo)

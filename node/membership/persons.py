@@ -1,7 +1,8 @@
 """Finds the users of one person, and who else goes along where a person is removed from a repo.
 
 Statements of both keys show who is a device of whom. But a person may give rights to a key that never says whose it is: so
-who holds all its rights by device grants of one member is that member's device here, too. No verdict rests on it.
+who holds all its rights by device grants goes along with who gave them, and is shown with that member while it only reads.
+No verdict rests on it.
 """
 
 from collections.abc import Collection, Mapping
@@ -14,20 +15,18 @@ from verifier.membership import Membership
 from verifier.operations import Operation
 
 
-def find_persons_in(
-    membership: Membership, stated: Mapping[UserId, UserId], *, is_shown: bool = False
-) -> dict[UserId, UserId]:
+def find_persons_in(membership: Membership, stated: Mapping[UserId, UserId]) -> dict[UserId, UserId]:
     """Map each device that is a member to the first device of its person. Hold `membership_lock`.
 
-    `stated` has the devices that statements show. A person may be no member any more. With `is_shown`, who may write is a
-    device by its own word alone: else another would be shown as the author of what it writes. Costs O(credentials).
+    `stated` has the devices that statements show. Who may write is a device by its own word alone: else another would be
+    shown as the author of what it writes. A person may be no member any more. Costs O(credentials).
     """
     now, operations = membership.now(), membership.operations
     found = dict(stated)
     for user in operations.users():
         if user in found or not any(isinstance(one.body, DeviceGrant) for one in operations.grants_of(user)):
             continue
-        if is_shown and (now.permission(user) or 0) >= Permission.WRITE:
+        if (now.permission(user) or 0) >= Permission.WRITE:
             continue
         credentials = now.credentials_of(user)
         givers = {stated.get(one.author, one.author) for one in credentials}
@@ -90,19 +89,25 @@ def find_companions(
 ) -> dict[UserId, Permission | None]:
     """Find who goes along where `me` lowers a user's permission to `keeps`, each with what it keeps.
 
-    These are the person's other users that hold more, and who holds more by device grants of these: that is taken alone. Of
-    one's own devices each goes by itself, and the first one with the others. Nobody takes oneself along. `persons` are
-    those of `find_persons_in`. Hold `membership_lock`. Costs O(credentials).
+    These are the person's other users that hold more, who is in by device grants of these alone, and so on; and who holds
+    more by device grants of all these: that is taken alone. Of one's own devices each goes by itself, and the first one
+    with the others. Nobody takes oneself along. `persons` are those of `find_persons_in`. Hold `membership_lock`. Costs
+    O(credentials).
     """
     now, operations, same = membership.now(), membership.operations, users_of(persons, user)
     if me in same and (me != user or me in persons):
         return {}
-    given = {
-        one.body.user
-        for giver in same
-        for one in operations.deciding_by(giver)
-        if isinstance(one.body, DeviceGrant)
-    }
+    given, ahead = set[UserId](), [*same]
+    while ahead:
+        for grant in operations.deciding_by(ahead.pop()):
+            if isinstance(grant.body, DeviceGrant):
+                one = grant.body.user
+                if one in same or one == me or now.permission(one) is None:
+                    continue
+                given.add(one)
+                if held_otherwise(membership, one, same) is None:
+                    same.add(one)
+                    ahead.append(one)
     found: dict[UserId, Permission | None] = {}
     for one in sorted((same | given) - {user, me}):
         left = keeps

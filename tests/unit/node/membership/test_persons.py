@@ -79,6 +79,30 @@ def test_who_may_write_is_shown_as_somebody_s_device_by_its_own_word_alone() -> 
         """)
     ).real
     dan, eve, fay = (USERS[name] for name in ("dan", "eve", "fay"))
-    assert find_persons_in(membership, {}) == {eve: dan, fay: dan}
-    assert find_persons_in(membership, {}, is_shown=True) == {fay: dan}
-    assert find_persons_in(membership, {eve: dan}, is_shown=True) == {eve: dan, fay: dan}
+    assert find_persons_in(membership, {}) == {fay: dan}
+    assert find_persons_in(membership, {eve: dan}) == {eve: dan, fay: dan}
+    assert find_companions(membership, {fay: dan}, USERS["ann"], dan, None).keys() == {eve, fay}
+    assert find_companions(membership, {fay: dan}, USERS["ann"], eve, None) == {}, (
+        "nobody goes along who let one in"
+    )
+
+
+def test_who_was_let_in_by_who_was_let_in_goes_along() -> None:
+    membership = replay(parse(CIRCLE_OF_FOUR.replace("read", "write"))).real
+    users = membership.now().members().keys() - {USERS["ann"]}
+    assert find_persons_in(membership, {}) == {}
+    for user in users:
+        assert find_companions(membership, {}, USERS["ann"], user, None).keys() == users - {user}
+
+
+def test_who_came_by_who_was_excluded_before_stays() -> None:
+    membership = replay(
+        parse("""
+            ann + dan write < 0
+            dan * eve read < 1
+            ann + eve write < 2
+            eve * fay write < 3
+            ann - eve < 4
+        """)
+    ).real
+    assert find_companions(membership, {}, USERS["ann"], USERS["dan"], None) == {}
