@@ -89,7 +89,7 @@ function Computers({ repo, devices, rules }) {
   return html`<div class="part"><h3>${text.theirComputers}</h3><ul id="computers" class="rows">${devices.map(row)}</ul></div>`;
 }
 
-/** Whether this user may change what a person may do: nobody lowers who may do more. Of equals, the rules let the older one. */
+/** Whether this user may change what a person may do: nobody lowers who may do more. */
 export function mayRule(repo, devices) {
   const most = LEVELS.indexOf(repo.permission);
   return may(repo, "admin") && devices.length > 0 && !isMine(devices[0].user) && devices.every(({ permission }) => LEVELS.slice(0, most + 1).includes(permission));
@@ -107,7 +107,7 @@ async function rename(member, name) {
   tell(text.saved, () => rename({ ...member, petname: name }, before));
 }
 
-/** Gives all devices of a person one role; a lower one after a question. A higher one the person's own computers pass on. True: it was done. */
+/** Gives a person one role, a lower one after a question; a higher one their own computers pass on. True: it was done. */
 export async function change(repo, devices, permission, isSure = false) {
   const [{ permission: before }] = devices;
   const isLower = LEVELS.indexOf(permission) < LEVELS.indexOf(before);
@@ -133,7 +133,7 @@ async function exclude(repo, devices) {
   tell(text.excluded(nameOf(devices[0]), done.voided) + text.staying(devices.length > 1 ? done.other_devices.length : 0));
 }
 
-/** What a removal did; where signers have to approve of it first, it is proposed on request, and nothing was done. */
+/** What a removal did; null where signers have to approve of it first. */
 async function removeOrPropose(repo, devices, keeps) {
   const [{ user, person }] = devices;
   const removal = { repo: repo.repo, user, ...(keeps && { keeps }), person: devices.length > 1 || person === user };
