@@ -105,7 +105,6 @@ OTHERS: Final = {
     "storage.commits.document_reading.load_tips.keys": "a key of a dict as UTF-8",
     "storage.commits.document_rows.SaidOperation.key": "a key of a dict as UTF-8",
     "storage.commits.document_rows.SaidOperation.position": "a position in an order",
-    "storage.commits.document_rows._Key": "a key of a dict as UTF-8",
     "storage.commits.document_rows._Pair": "a key of a dict as UTF-8",
     "storage.commits.pending_release.drop_causes.causes": "ids of any type, and marks of what is no commit",
     "storage.engine.id_keys.id_keys.starts": "ids of any type, or as much of their beginnings",
