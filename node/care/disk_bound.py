@@ -153,7 +153,14 @@ class DiskBound:
         with replica.database.read() as connection:
             own = load_author_num(connection, self._user)
             for branch in branches:
-                sizes = weigh_old(connection, replica.packs, branch.num, own, befores)
+                sizes = weigh_old(
+                    connection,
+                    replica.packs,
+                    branch.num,
+                    own,
+                    befores,
+                    with_posts=self._hub.bound.counts_rows,
+                )
                 total = [one + other for one, other in zip(total, sizes, strict=True)]
         return [0, *total]
 
@@ -167,7 +174,12 @@ class DiskBound:
                 for branch in replica.branches_in(repo.num):
                     if branch.is_kept:
                         coming += weigh_absent(
-                            connection, branch.num, since, before, with_files=repo.keeps_files
+                            connection,
+                            branch.num,
+                            since,
+                            before,
+                            with_files=repo.keeps_files,
+                            with_posts=self._hub.bound.counts_rows,
                         )
         return coming
 

@@ -6,7 +6,8 @@ What it gives up comes again when it is opened. Documents, membership, and who w
 - what a compaction releases: others may erase that for good.
 
 Days that this user has chosen have all older contents go. Those of the bound on the store's size (`node.care.disk_bound`)
-have as much go as has to: first files, which somebody has opened and which take most, then posts, as they came.
+have as much go as has to: first files, which somebody has opened and which take most, then posts, as they came. Where rows
+are in a database elsewhere, files alone go.
 
 A file is as old as the commit that added it. That commit is shown, for who has it not would collect the blocks as garbage;
 then its blocks that are here, one by one. It is marked then, and `node.care.freeing` deletes what no other file needs; a
@@ -94,7 +95,8 @@ class PostAges:
         given_up = await self._look_at_all(chosen, self._look_at_files, self._look_at)
         bounded = [_Rule(repo, count, repo.kept_days, is_bounded=True) for repo in repos if repo.bound_days]
         given_up += await self._look_at_all(bounded, self._look_at_files)
-        given_up += await self._look_at_all(bounded, self._look_at)
+        if self._hub.bound.counts_rows:
+            given_up += await self._look_at_all(bounded, self._look_at)
         if given_up:
             log.info("old contents given up", count=given_up)
         return given_up
@@ -156,7 +158,8 @@ class PostAges:
                 gone, size = await self._hub.write(
                     self._give_up, rule, branch, user, shown, self._hub.clock_ms()
                 )
-                self._hub.bound.note(size)
+                if self._hub.bound.counts_rows:
+                    self._hub.bound.note(size)
                 left -= gone
         if len(left) < len(rows):
             self._hub.changes.ring()

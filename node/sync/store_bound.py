@@ -28,6 +28,8 @@ class StoreBound:
     pending: int = 0
     """Bytes that were given up and are not freed yet."""
     state: BoundState = "under"
+    counts_rows: bool = True
+    """False while rows are in a database elsewhere: files alone make room here, and posts none."""
 
     @property
     def goal(self) -> int:
@@ -43,6 +45,7 @@ class StoreBound:
         """Measure the store, and find what has to go. Costs O(packs). Raises StorageError."""
         with replica.database.read() as connection:
             self.size = max(0, measure_store(replica.database, connection) - self.pending)
+            self.counts_rows = replica.database.measure_pages(connection) is not None
         self.excess = self.size - self.goal if self.size > self.size_max else 0
 
     def note(self, size: int) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import Connection, case, func, select
+from sqlalchemy import ColumnElement, Connection, case, func, select
 
 from protocol.formats.declared_kind import POST_KINDS
 from storage.blobs.files import IS_REMOVED
@@ -32,17 +32,24 @@ def measure_store(database: Database, connection: Connection) -> int:
 
 
 def weigh_old(
-    connection: Connection, blobs: Packs, branch_num: int, own_num: int | None, befores: Sequence[int]
+    connection: Connection,
+    blobs: Packs,
+    branch_num: int,
+    own_num: int | None,
+    befores: Sequence[int],
+    *,
+    with_posts: bool,
 ) -> list[int]:
-    """Sum the bytes of others' posts and files of a branch that are here, from before each of some times (unix ms).
+    """Sum the bytes of others' files, and posts, of a branch that are here, from before each of some times (unix ms).
 
     The latest time stands last. Costs O(commits and files of the branch).
     """
-    old = OldPosts(branch_num, own_num, befores[-1])
-    body = case((commits.c.size > HEADER_SIZE, commits.c.size - HEADER_SIZE), else_=0)
-    sums = [sum_of(case((commits.c.display_time < before, body), else_=0)) for before in befores]
-    query = select(*sums).where(is_old_post(old), ~commits.c.is_void, is_body_here())
-    found = list(map(int, connection.execute(query).one()))
+    old, found = OldPosts(branch_num, own_num, befores[-1]), [0] * len(befores)
+    if with_posts:
+        body = case((commits.c.size > HEADER_SIZE, commits.c.size - HEADER_SIZE), else_=0)
+        sums = [sum_of(case((commits.c.display_time < before, body), else_=0)) for before in befores]
+        query = select(*sums).where(is_old_post(old), ~commits.c.is_void, is_body_here())
+        found = list(map(int, connection.execute(query).one()))
     seen, after = set[bytes](), 0
     while rows := load_old_files(connection, old, after, _LOADED_AT_ONCE):
         after = rows[-1].num
@@ -57,13 +64,22 @@ def weigh_old(
 
 
 def weigh_absent(
-    connection: Connection, branch_num: int, since: int, before: int, *, with_files: bool
+    connection: Connection, branch_num: int, since: int, before: int, *, with_files: bool, with_posts: bool
 ) -> int:
     """Estimate the bytes that come if posts between two times (unix ms) are kept again, and their files too.
 
     Costs O(absent bodies and files of the branch).
     """
     is_between = (commits.c.display_time >= since) & (commits.c.display_time < before)
+    found = _weigh_absent_posts(connection, branch_num, is_between) if with_posts else 0
+    if with_files:
+        query = select(sum_of(files.c.size)).select_from(COMMITTED)
+        query = query.where(files.c.branch_num == branch_num, is_between, ~commits.c.is_void, ~IS_REMOVED)
+        found += int(connection.execute(query).scalar_one())
+    return found
+
+
+def _weigh_absent_posts(connection: Connection, branch_num: int, is_between: ColumnElement[bool]) -> int:
     here = select(sum_of(commits.c.size), func.count()).where(
         commits.c.branch_num == branch_num, commits.c.body_kind.in_(POST_KINDS), is_body_here()
     )
@@ -73,9 +89,4 @@ def weigh_absent(
     )
     away = away.where(erasures.c.branch_num == branch_num, erasures.c.is_spared, is_between)
     known, absent = map(int, connection.execute(away).one())
-    found = known + absent * (size // count if count else _UNKNOWN_SIZE)
-    if with_files:
-        query = select(sum_of(files.c.size)).select_from(COMMITTED)
-        query = query.where(files.c.branch_num == branch_num, is_between, ~commits.c.is_void, ~IS_REMOVED)
-        found += int(connection.execute(query).scalar_one())
-    return found
+    return known + absent * (size // count if count else _UNKNOWN_SIZE)

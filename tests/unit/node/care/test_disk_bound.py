@@ -14,11 +14,13 @@ from node.care import disk_bound
 from node.care.disk_bound import RAISED_SECONDS, STEPS, choose_days
 from node.care.freeing import SpaceFreeing
 from node.care.fsck import check_store
+from node.care.giving_up import PostAges
 from node.content.file_fetching import FileFetcher
 from node.sync.hub import Hub
 from node.sync.kept_parts import find_keepers, keep_contents
 from protocol.limits.formats import LEAF_SIZE
 from storage.blobs.old_sizes import measure_store
+from storage.engine.database import StorageError
 from storage.repos.repos import DAY_MS
 from tests.support.builders import STORE_KEY
 from tests.support.nodes import Node, open_nodes, share
@@ -220,6 +222,42 @@ async def test_days_go_up_a_step_at_a_time_and_only_for_what_fits(
         assert seen == [365, 730, 1095, 1825, 3650, 0, 0, 0]
         assert await _here(carol) == ALL
         assert _size(carol) < carol.hub.bound.growing_max, "so it does not go down again"
+
+
+@pytest.mark.parametrize("rows_in", ["postgresql"], indirect=True)
+async def test_posts_stay_where_they_take_nothing_of_what_is_bounded(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, carol, _ = nodes
+    await _files(carol).add("main", "own", _stream(os.urandom(LEAF_SIZE)))
+    carol.set_clock(NOW_MS + 20 * DAY_MS)
+    freeing = _bound(carol, LEAF_SIZE // 2)
+    async with online((carol, alice), seconds=10 * DAY):
+        await _look(freeing, 6, 900)
+        assert _state(carol) == ("stuck", 180)
+        assert await places(carol) == ["away", "only_here"]
+        assert await _here(carol) == ALL
+
+
+async def test_what_a_look_gave_up_before_it_failed_is_freed_first(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    alice, carol, _ = nodes
+    freeing = _bound(carol, _size(carol) - LEAF_SIZE)
+
+    async def fail(self: PostAges, *_: object) -> int:
+        raise StorageError("the disk is full")
+
+    async with online((carol, alice), seconds=DAY):
+        with monkeypatch.context() as failing:
+            failing.setattr(PostAges, "_look_at", fail)
+            keep_contents(carol.replica, carol.repo(), None, 100, carol.now())
+            with pytest.raises(StorageError):
+                await freeing.look()
+        keep_contents(carol.replica, carol.repo(), None, 0, carol.now())
+        await _look(freeing)
+        assert _state(carol) == ("under", 180)
+        assert await _here(carol) == ALL, "what was given up before made room enough"
 
 
 async def test_a_bound_that_is_taken_away_leaves_what_this_user_chose(

@@ -36,13 +36,15 @@ def test_old_contents_are_weighed_by_age_and_what_is_absent_by_what_it_was(tmp_p
     befores = [FIRST_MS, FIRST_MS + DAY_MS, FIRST_MS + 2 * DAY_MS, FIRST_MS + 3 * DAY_MS]
     database, blobs = node.replica.database, node.replica.packs
     with database.read() as connection:
-        none, one, two, all_of_it = weigh_old(connection, blobs, branch.num, None, befores)
+        none, one, two, all_of_it = weigh_old(connection, blobs, branch.num, None, befores, with_posts=True)
         assert none == 0
         assert 3000 < one < 3000 + HEADER_SIZE
         assert two == pytest.approx(2 * one, abs=200), "acks differ"
         assert all_of_it == pytest.approx(3 * one + len(LARGE), abs=200), "equal contents are there once"
         own = load_author_num(connection, node.author.user)
-        assert weigh_old(connection, blobs, branch.num, own, befores) == [0] * 4, "all is this user's"
+        assert weigh_old(connection, blobs, branch.num, own, befores, with_posts=True) == [0] * 4, "its own"
+        of_files = weigh_old(connection, blobs, branch.num, None, befores, with_posts=False)
+        assert of_files == pytest.approx([0, 0, 0, len(LARGE)], abs=200), "posts are elsewhere"
         whole = measure_store(database, connection)
         assert whole > len(LARGE)
     old = OldPosts(branch.num, None, befores[-1])
@@ -54,15 +56,18 @@ def test_old_contents_are_weighed_by_age_and_what_is_absent_by_what_it_was(tmp_p
             erasure = Erasure(row.num, row.topic_num, row.block_nums, body_id)
             erase_bodies(connection, branch.num, [erasure], FIRST_MS, is_spared=True)
     with database.read() as connection:
-        left = weigh_old(connection, blobs, branch.num, None, befores)
+        left = weigh_old(connection, blobs, branch.num, None, befores, with_posts=True)
         assert left[:3] == [0, 0, 0]
         assert left[3] == pytest.approx(one, abs=200), "what was given up has nothing more to give"
 
-        def weigh(since: int, before: int, *, with_files: bool = False) -> int:
-            return weigh_absent(connection, branch.num, since, before, with_files=with_files)
+        def weigh(since: int, before: int, *, with_files: bool = False, with_posts: bool = True) -> int:
+            return weigh_absent(
+                connection, branch.num, since, before, with_files=with_files, with_posts=with_posts
+            )
 
         assert weigh(befores[2], befores[3]) == 0, "that post is here"
         assert weigh(0, befores[1]) > one
+        assert weigh(0, befores[1], with_posts=False) == 0
         assert weigh(0, befores[2]) == pytest.approx(2 * weigh(0, befores[1]), abs=200)
         assert weigh(befores[2], befores[3], with_files=True) >= len(LARGE)
     node.replica.close()
