@@ -62,9 +62,10 @@ class SpaceFreeing:
         await self._bound.look(is_freed=not self._is_due)
         if self._is_look_due():
             self._looked_at = self._hub.proofs.rules.count
+            was_due, self._is_due = self._is_due, True  # one that fails may have given some up
             given_up = await self._ages.look()
             self._bound.note_look(given_up)
-            self._is_due |= given_up > 0
+            self._is_due = was_due or given_up > 0
             # What was given up makes way for more at the next look; what nobody showed is asked for again later.
             self._looks_from = trio.current_time() + (0.0 if given_up else LOOK_SECONDS)
         return freed
