@@ -175,6 +175,7 @@ class DiskBound:
                     if branch.is_kept:
                         coming += weigh_absent(
                             connection,
+                            replica.packs,
                             branch.num,
                             since,
                             before,

@@ -6,12 +6,13 @@ from typing import Final
 from sqlalchemy import ColumnElement, Connection, case, func, select
 
 from protocol.formats.declared_kind import POST_KINDS
-from storage.blobs.files import IS_REMOVED
+from protocol.ids import ObjectId
+from storage.blobs.files import IS_REMOVED, IS_SPARED
 from storage.blobs.packs import Packs
 from storage.blobs.spared import COMMITTED, load_old_files
 from storage.commits.absent_bodies import OldPosts, is_body_here, is_old_post
 from storage.engine.database import Database
-from storage.engine.queries import sum_of
+from storage.engine.queries import stream_parts, sum_of
 from storage.schema.schema import commits, erasures, files, packs
 
 HEADER_SIZE: Final = 400
@@ -64,7 +65,14 @@ def weigh_old(
 
 
 def weigh_absent(
-    connection: Connection, branch_num: int, since: int, before: int, *, with_files: bool, with_posts: bool
+    connection: Connection,
+    blobs: Packs,
+    branch_num: int,
+    since: int,
+    before: int,
+    *,
+    with_files: bool,
+    with_posts: bool,
 ) -> int:
     """Estimate the bytes that come if posts between two times (unix ms) are kept again, and their files too.
 
@@ -72,11 +80,19 @@ def weigh_absent(
     """
     is_between = (commits.c.display_time >= since) & (commits.c.display_time < before)
     found = _weigh_absent_posts(connection, branch_num, is_between) if with_posts else 0
-    if with_files:
-        query = select(sum_of(files.c.size)).select_from(COMMITTED)
-        query = query.where(files.c.branch_num == branch_num, is_between, ~commits.c.is_void, ~IS_REMOVED)
-        found += int(connection.execute(query).scalar_one())
-    return found
+    return found + (_weigh_absent_files(connection, blobs, branch_num, is_between) if with_files else 0)
+
+
+def _weigh_absent_files(
+    connection: Connection, blobs: Packs, branch_num: int, is_between: ColumnElement[bool]
+) -> int:
+    query = select(files.c.object_id, files.c.size, IS_SPARED).select_from(COMMITTED)
+    query = query.where(files.c.branch_num == branch_num, is_between, ~commits.c.is_void, ~IS_REMOVED)
+    sizes = dict[ObjectId, int]()
+    for part in stream_parts(connection, query.order_by(files.c.num), _LOADED_AT_ONCE):
+        held = blobs.find_held(connection, [object_id for object_id, _, _ in part])
+        sizes |= {one: size or 0 for one, size, is_spared in part if is_spared or one not in held}
+    return sum(sizes.values())
 
 
 def _weigh_absent_posts(connection: Connection, branch_num: int, is_between: ColumnElement[bool]) -> int:
