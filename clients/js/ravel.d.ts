@@ -2457,6 +2457,23 @@ export interface Revoked {
   made: MadeThing[];
 }
 
+/** The token of a request, and whom it acts for. */
+export interface OwnToken {
+  actions: ("admin" | "manage" | "metrics" | "node" | "read" | "write")[];
+  branches: TokenBranch[];
+  created_at: number | null;
+  expired: boolean;
+  expires_at: number | null;
+  kind: "app" | "page" | "kept" | "browser" | "home";
+  last_used_at: number | null;
+  made: MadeThing[];
+  name: string;
+  origins: string[];
+  repos: TokenRepo[];
+  revoked: boolean;
+  user: string;
+}
+
 /** A code that pairs a browser. */
 export interface PairingCode {
   addresses: string[];
@@ -2955,8 +2972,8 @@ export class Ravel {
   listTokens(values?: {}, options?: RequestOptions): Promise<TokenList>;
   /** Revoke a token, at once and for good. */
   revokeToken(values: { token: string; made?: boolean }, options?: RequestOptions): Promise<Revoked>;
-  /** Show the token that this request carries. */
-  showToken(values?: {}, options?: RequestOptions): Promise<TokenView>;
+  /** Show the token that this request carries, and the user that it acts for. */
+  showToken(values?: {}, options?: RequestOptions): Promise<OwnToken>;
   // Browsers
   /** Make a code by which a browser of another machine gets a token of its own, once. */
   makePairingCode(values?: {}, options?: RequestOptions): Promise<PairingCode>;

@@ -71,7 +71,7 @@ class NodeService:
         self._addresses = addresses
         self._web_address = web_address
         self._clock = clock
-        self.tokens = Tokens(tokens, targets, hub.run_blocking)
+        self.tokens = Tokens(tokens, targets, user, hub.run_blocking)
         self.browsers = Browsers(self.tokens, remote, hub.run_blocking)
         self.revoking = Revoking(
             self.tokens,

@@ -28,6 +28,8 @@ from node.home.tokens import (
 )
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
+from protocol.formats.text import id_text
+from protocol.ids import UserId
 from protocol.limits.users import (
     API_TOKEN_MADE_SIZE_MAX,
     API_TOKEN_TARGETS_MAX,
@@ -42,7 +44,7 @@ from protocol.limits.users import (
 from ravel.characters import composed
 from ravel.types.browsers import BrowserView, KeptBrowser
 from ravel.types.made import MadeKind, MadeThing
-from ravel.types.tokens import NewToken, TokenBranch, TokenList, TokenRepo, TokenView
+from ravel.types.tokens import NewToken, OwnToken, TokenBranch, TokenList, TokenRepo, TokenView
 from ravel.types.values import Action
 
 log = structlog.get_logger()
@@ -79,8 +81,10 @@ _FOUND_BY: Final[dict[MadeKind, str]] = _TAKEN_BACK | {
 class Tokens:
     """The tokens of the node."""
 
-    def __init__(self, file: TokenFile, targets: Targets, run_blocking: RunBlocking) -> None:
+    def __init__(self, file: TokenFile, targets: Targets, user: UserId, run_blocking: RunBlocking) -> None:
+        """`user` is whom all of them act for."""
         self.file = file
+        self._user = user
         self._targets = targets
         self._run_blocking = run_blocking
         self._lock = trio.Lock()
@@ -325,12 +329,15 @@ class Tokens:
     async def _write(self, tokens: Sequence[Token]) -> None:
         await self._run_blocking(lambda: self.file.replace(prune_revoked(tokens, self.file.now())))
 
-    async def show(self, caller: Caller) -> TokenView:
+    async def show(self, caller: Caller) -> OwnToken:
         """Return the token of a caller."""
+        user = id_text(self._user)
         if caller.token is not None:
-            return await self._run_blocking(self._view, self._latest(caller.token))
+            shown: TokenView = await self._run_blocking(self._view, self._latest(caller.token))
+            return {**shown, "user": user}
         await trio.lowlevel.checkpoint()
         return {
+            "user": user,
             "name": HOME_NAME,
             "kind": "home",
             "actions": [*ACTIONS],

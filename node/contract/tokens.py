@@ -19,7 +19,7 @@ from protocol.limits.users import (
     API_TOKEN_TARGETS_MAX,
 )
 from ravel.types.made import Revoked
-from ravel.types.tokens import NewToken, TokenList, TokenView
+from ravel.types.tokens import NewToken, OwnToken, TokenList
 from ravel.types.values import Action
 
 # As `$` alone lets a line break follow in Python, and JSON schemas know no `\Z`.
@@ -126,6 +126,6 @@ SHOW_TOKEN: Final = Endpoint(
     method="GET",
     path="/token",
     scopes=ANY_TOKEN,
-    summary="Show the token that this request carries.",
-    answer=TokenView,
+    summary="Show the token that this request carries, and the user that it acts for.",
+    answer=OwnToken,
 )

@@ -45,7 +45,7 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
         RelayStatus,
     )
     from ravel.types.relay_accounts import AccountLink, JoinedRelay, RelayAccount, RelayAccountList
-    from ravel.types.tokens import NewToken, TokenList, TokenView
+    from ravel.types.tokens import NewToken, OwnToken, TokenList
     from ravel.types.values import Empty
 
 SHOW_STATUS: Final[Operation[NodeStatus]] = Operation("GET", "/status", "node.NodeStatus")
@@ -112,7 +112,7 @@ LIST_TOKENS: Final[Operation[TokenList]] = Operation("GET", "/tokens", "tokens.T
 REVOKE_TOKEN: Final[Operation[Revoked]] = Operation(
     "DELETE", "/tokens/{token}", "made.Revoked", defaults={"made": False}, in_query=True
 )
-SHOW_TOKEN: Final[Operation[TokenView]] = Operation("GET", "/token", "tokens.TokenView")
+SHOW_TOKEN: Final[Operation[OwnToken]] = Operation("GET", "/token", "tokens.OwnToken")
 MAKE_PAIRING_CODE: Final[Operation[PairingCode]] = Operation(
     "POST", "/browsers/codes", "browsers.PairingCode"
 )
@@ -334,8 +334,8 @@ class NodeCalls(SyncCaller):
         """
         return self._call(REVOKE_TOKEN, {"token": token, "made": made})
 
-    def show_token(self) -> TokenView:
-        """Show the token that this request carries."""
+    def show_token(self) -> OwnToken:
+        """Show the token that this request carries, and the user that it acts for."""
         return self._call(SHOW_TOKEN, {})
 
     def make_pairing_code(self) -> PairingCode:

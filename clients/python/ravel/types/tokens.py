@@ -49,6 +49,12 @@ class TokenView(TypedDict):
     ]
 
 
+class OwnToken(TokenView):
+    """The token of a request, and whom it acts for."""
+
+    user: Annotated[Id, means("The author of what is written with it.")]
+
+
 class NewToken(TypedDict):
     """A token that was made."""
 

@@ -553,9 +553,11 @@ async def test_what_is_no_valid_token_is_told_apart(tmp_path: Path) -> None:
             assert _error(answer) == (401, "unauthorized")
             assert sentence in answer.json()["error"]["message"]
             assert made not in answer.text
+        me = (await one.client.get("/api/v1/status")).json()
         for scheme in ("bearer ", "BEARER ", "Bearer  "):
             headers = {"Authorization": f"{scheme}{made}"}
-            assert (await one.client.get("/api/v1/token", headers=headers)).json()["name"] == "chat"
+            shown = (await one.client.get("/api/v1/token", headers=headers)).json()
+            assert (shown["name"], shown["user"]) == ("chat", me["user"])
             own = {"Authorization": f"{scheme}{TOKEN}"}
             assert (await one.client.get("/api/v1/token", headers=own)).json()["name"] == "home"
         two = [("Authorization", f"Bearer {made}"), ("Authorization", f"Bearer {made}")]
