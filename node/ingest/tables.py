@@ -91,6 +91,13 @@ class Tables:
             return {one.topic for one in self.topics_in(repo_num)}
         return {epoch.topic} if epoch.writers_topic is None else {epoch.topic, epoch.writers_topic}
 
+    def is_link_in_use(self, topic: TopicKey) -> bool:
+        """Return True if a topic carries one branch of the epoch in which its repo is written now."""
+        opened = self.by_topic.get(topic)
+        if opened is None or not opened.is_link:
+            return False
+        return any(self.repos[one.repo_num].epoch_num == one.num for one in opened.epochs)
+
     def links_of(self, branch_num: int) -> list[Topic]:
         """Link topics of a branch."""
         return [self.topics[num] for num in self.links_of_branch.get(branch_num, ())]

@@ -495,6 +495,7 @@ def _link(
         bool(each),
         min(filter(None, stalls), default=None),
         follows_all,
+        any(one.topic in written or tables.is_link_in_use(one.topic) for one in each),
         keeps,
         days,
     )

@@ -63,6 +63,8 @@ class Link:
     """The longest of its topics."""
     follows_all: bool = True
     """The peer follows all topics that are written on now: who was excluded follows those of earlier epochs."""
+    reads_on: bool = True
+    """The peer follows a topic of the epoch in use, or of a branch in it, and so reads what is written from now on."""
     keeps: frozenset[int] | None = None
     """Branches whose bodies the peer keeps; of others it has headers alone. None: of all."""
     days: int = 0
@@ -283,10 +285,15 @@ def _absent_parts(facts: RepoFacts) -> tuple[str, list[StandingPart]]:
 
 
 def _count_guests(facts: RepoFacts, outlook: Outlook) -> int:
-    """Count at least the peers that follow a repo and are no member's: relays are told apart, members have one node each."""
+    """Count at least the peers that read on and are no member's: relays are told apart, members have one node each.
+
+    Who was excluded follows topics of earlier epochs alone, and is not counted.
+    """
     if facts.members is None:
         return 0
-    followers = {link.peer for link in outlook.links if link.is_joined and not link.is_relay}
+    followers = {
+        link.peer for link in outlook.links if link.is_joined and link.reads_on and not link.is_relay
+    }
     return max(0, len(followers) - facts.members)
 
 

@@ -15,7 +15,6 @@ const { short, withNames } = await import("./parts/format.js");
 const { threadsOf } = await import("./parts/groups.js");
 const { nodesOf } = await import("./parts/markdown.js");
 const { isMine, members, personOf, persons, status } = await import("./state/node.js");
-const { toldOf } = await import("./views/standing.js");
 
 const [LAPTOP, PHONE, BEN] = ["a", "b", "c"].map((letter) => letter.repeat(52));
 const member = (user, person, name) => ({ user, person, name });
@@ -58,13 +57,4 @@ test("a name stands as it is in place of an id, whatever it is", () => {
   const mentions = [{ user: LAPTOP, name: "$'$&$`" }, { user: PHONE, name: "" }];
   assert.equal(withNames({ text: `@${LAPTOP} and @${PHONE}: hello`, mentions }), `@$'$&$\` and @${short(PHONE)}: hello`);
   assert.equal(withNames({ text: null }), "");
-});
-
-test("who is named as having parts of a repo is not counted as a reader, too", () => {
-  const codes = (parts) => toldOf(parts).map(({ code }) => code);
-  const parts = { code: "follows_parts", peers: [{ peer: BEN, name: "Ben" }] };
-  assert.deepEqual(codes([parts, { code: "guests", count: 1 }]), ["follows_parts"]);
-  assert.deepEqual(codes([parts, { code: "guests", count: 2 }]), ["follows_parts", "guests"], "there is another one");
-  assert.deepEqual(codes([{ ...parts, peers: [{ peer: BEN, name: "" }] }, { code: "guests", count: 1 }]), ["follows_parts", "guests"]);
-  assert.deepEqual(codes([{ code: "alone" }, { code: "guests", count: 1 }]), ["alone", "guests"]);
 });

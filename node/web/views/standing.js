@@ -25,15 +25,9 @@ export function signOf({ state, parts, held_at: heldAt, unheld }) {
   return SIGNS[state] ?? (parts.some(({ code }) => code === "unfetched_files") ? "here" : "");
 }
 
-/** The parts of a standing that are said: whom one sentence names as having parts of a repo, the next does not count as a reader. */
-export function toldOf(parts) {
-  const isNamed = parts.some(({ code, peers }) => code === "follows_parts" && text.calledPeer(peers[0]));
-  return parts.filter(({ code, count }) => code !== "guests" || count > 1 || !isNamed);
-}
-
 /** The sentences on a repo's standing. The id of a computer without a name leads to where one names it. */
 export function Standing({ of }) {
-  const parts = text.standingSentence({ ...of, parts: toldOf(of.parts) }, when).split(/((?:[Cc]omputer|[Rr]elay) [a-z2-7]{12}\b)/);
+  const parts = text.standingSentence(of, when).split(/((?:[Cc]omputer|[Rr]elay) [a-z2-7]{12}\b)/);
   return parts.map((part, index) => (index % 2 ? html`<a href=${beside("peers")}>${part}</a>` : part));
 }
 

@@ -98,7 +98,7 @@ class RepoStanding(TypedDict):
     guests: Annotated[
         int,
         means(
-            "At least so many connected peers follow it and are neither relays nor members'. A member has one.",
+            "At least so many connected peers follow what is new and are neither relays nor members'. A member has one.",
             ge=0,
         ),
     ]
