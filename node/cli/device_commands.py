@@ -117,7 +117,10 @@ def remove(api: "Client", device: DeviceArgument, yes: YesOption = False) -> "Re
         found = api.list_devices()["devices"]
         one = resolve("device", device, [(parse_id(one["user"]), one["name"], one) for one in found])
         called = one["name"] or device
-        return f"{called} will read and write nothing new in your repos. Remove the device {called}?"
+        return (
+            f"{called} will read and write nothing new in your repos. Edits and deletions that it made of your other "
+            f"devices' posts, or they of its posts, are undone. Remove the device {called}?"
+        )
 
     confirm(question, yes=yes)
     return api.remove_device(device)

@@ -84,6 +84,25 @@ def test_nobody_is_asked_whether_to_remove_a_device_that_is_not_there(
     assert "no device is called 'fone'" in capsys.readouterr().err
 
 
+def test_who_removes_a_device_is_told_that_edits_between_devices_are_undone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    phone, asked = {"user": "q" * 51 + "a", "name": "phone"}, list[str]()
+
+    def prompt(text: str, **_: object) -> str:
+        asked.append(text)
+        return "n"
+
+    api = SimpleNamespace(list_devices=lambda: {"devices": [phone]})
+    monkeypatch.setattr("node.cli.answers.client", lambda _context: api)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(typer, "prompt", prompt)
+    run_command(monkeypatch, "device", "remove", "phone")
+    assert (
+        "of your other devices' posts, or they of its posts, are undone. Remove the device phone?" in asked[0]
+    )
+
+
 _TAKING = frozenset(
     {
         *(

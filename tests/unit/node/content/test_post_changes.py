@@ -156,6 +156,21 @@ async def test_devices_of_one_person_edit_each_others_posts(
     assert [one["version"] for one in window["versions"]] == ["original", "edit", "edit", "deletion"]
 
 
+async def test_changes_between_devices_are_undone_when_they_are_no_longer_of_one_person(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    persons = {room.authors["carol"].user: room.authors["bob"].user}
+    monkeypatch.setattr(Replica, "persons", lambda _replica, _repo_id: persons)
+    edited, deleted = [await room.write(text, "bob") for text in ("a post", "another")]
+    edit = (await room.posts("carol").edit(edited, "changed"))["commit"]
+    await room.posts("carol").delete(deleted)
+    assert [room.items()[one]["text"] for one in (edited, deleted)] == ["changed", None]
+    persons.clear()
+    items = room.items()
+    assert [items[one]["text"] for one in (edited, deleted, edit)] == ["a post", "another", "changed"]
+    assert "edits" not in items[edit]
+
+
 async def test_a_deletion_is_final(room: Room) -> None:
     post = await room.write("secret")
     edit = (await room.posts().edit(post, "secret too"))["commit"]
