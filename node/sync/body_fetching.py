@@ -212,10 +212,13 @@ async def fetch_opened(hub: Hub, ids: Collection[CommitId]) -> bool:
         return False
     here = hub.replica.tables.topics  # without those of a repo that was deleted meanwhile
     nums, topics = list(opened), [here[num].topic for num in set(opened.values()) if num in here]
-    if not any(source.has_joined(topic) for source in hub.sources for topic in topics):
+    if not topics:
         return False
+    # Also while nobody is there: who connects later is asked only if it is known that bodies are missing.
     hub.opened.update(topics)
     hub.absences.ring()
+    if not any(source.has_joined(topic) for source in hub.sources for topic in topics):
+        return False
     owed = len(nums)
     ends_at = trio.current_time() + OPENED_SECONDS_MAX
     with trio.move_on_after(OPENED_SECONDS) as wait:

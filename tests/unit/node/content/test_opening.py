@@ -435,6 +435,23 @@ async def test_streams_of_a_fork_go_on_with_contents_of_the_branch_it_continues(
         fetching.cancel_scope.cancel()
 
 
+async def test_what_was_opened_while_nobody_was_there_comes_once_somebody_is(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, carol = nodes
+    posts, before = _commits(carol, "post"), _absent(carol)
+    with fail_after(60):
+        async with trio.open_nursery() as fetching:
+            fetching.start_soon(BodyFetcher(carol.hub).run)
+            await trio.sleep(5)
+            assert not await fetch_opened(carol.hub, posts), "there is nobody to ask"
+            await trio.sleep(5)
+            async with connected(carol, alice):
+                await trio.sleep(5)
+                assert _absent(carol) == before - len(posts), "no second opening asks for it"
+            fetching.cancel_scope.cancel()
+
+
 async def test_a_timeline_tells_of_contents_that_come_later(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
