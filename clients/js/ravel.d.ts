@@ -1200,7 +1200,7 @@ export interface ReplyTo {
   author?: string;
   author_name?: string;
   commit: string;
-  state: "shown" | "deleted" | "hidden" | "void" | "erased" | "absent";
+  state: "shown" | "deleted" | "hidden" | "void" | "erased" | "not_kept" | "absent";
   text?: string;
   thread: string;
 }

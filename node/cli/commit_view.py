@@ -3,7 +3,16 @@
 from typing import TYPE_CHECKING, Final
 
 from node.cli.printing import ID_WIDTH, is_terminal, is_verbose, moment, print_fields, say_wrapped
-from node.cli.wording import answered, author_of, file_shown, first_line, named_text, person, post_text
+from node.cli.wording import (
+    answered,
+    author_of,
+    file_shown,
+    first_line,
+    lack_said,
+    named_text,
+    person,
+    post_text,
+)
 from node.runtime.language import in_language
 from ravel.characters import display_safe
 
@@ -94,9 +103,8 @@ def _print_content(item: "CommitView") -> None:
 
 def kind_line(item: "CommitItem | CommitView") -> str:
     """Return the line of a commit that is no post: its kind, and why its content is not here, or what it names."""
-    for lack in ("not_kept", "erased", "unreadable", "damaged"):
-        if item.get(lack):
-            return f"({item['kind']}, {'not kept here' if lack == 'not_kept' else lack})"
+    if lack := lack_said(item):
+        return f"({item['kind']}, {lack})"
     named = ", ".join(item.get("files", ()))
     for said in (item.get("continues"), item.get("merged")):
         named = named or (f"{said['branch'][:12]} at {said['commits'][0][:12]}" if said else "")

@@ -6,9 +6,10 @@ import typer
 
 from node.cli import words
 from node.cli.answers import Table, prints, short
+from node.cli.commit_view import kind_line
 from node.cli.shared import YesOption, confirm, say
 from node.cli.uploads import FilesOption, attach_files
-from node.cli.wording import author_of, check_text, first_line, named_text, post_text, time_of
+from node.cli.wording import author_of, check_text, first_line, lack_said, named_text, post_text, time_of
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client
@@ -97,7 +98,8 @@ def _print_versions(answer: "PostVersions") -> None:
         (
             "text",
             lambda item: (
-                first_line(named_text(item), _TEXT_WIDTH) or ("(erased)" if item.get("erased") else "")
+                first_line(named_text(item), _TEXT_WIDTH)
+                or (f"({lack})" if (lack := lack_said(item)) else "")
             ),
         ),
     )(answer)
@@ -123,7 +125,7 @@ def _print_thread(answer: "Thread") -> None:
         short("commit"),
         ("time", time_of("time")),
         ("author", author_of),
-        ("text", lambda item: post_text(item, _TEXT_WIDTH) or f"({item['kind']})"),
+        ("text", lambda item: post_text(item, _TEXT_WIDTH) or kind_line(item)),
     )(answer)
     if answer["next"]:
         say(f"note: the thread goes on: --after {answer['next'][:12]}")

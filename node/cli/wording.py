@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from node.cli.answers import Outcome
-from node.cli.printing import ID_WIDTH, id_text_shown, moment
+from node.cli.printing import ID_WIDTH, id_text_shown, is_terminal, moment
 from node.runtime.errors import ServiceError
+from node.runtime.language import in_language
 from node.runtime.wording import counted, duration_text, size_text
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
@@ -108,10 +109,17 @@ def named_text(item: Mapping[str, Any]) -> str:
     return text
 
 
+def lack_said(item: Mapping[str, Any]) -> str:
+    """Say why a commit's content cannot be shown; empty where it can."""
+    lack = next((one for one in ("not_kept", "erased", "unreadable", "damaged") if item.get(one)), "")
+    said = "not kept here" if lack == "not_kept" else lack
+    return in_language(said) if is_terminal() else said
+
+
 def answered(reply: Mapping[str, Any]) -> str:
     """Return who wrote the post that a reply answers, its id, and what became of it."""
     who = person(reply["author_name"], reply["author"], ID_WIDTH) if "author" in reply else ""
-    state = "" if reply["state"] in ("shown", "erased") else f", {reply['state']}"
+    state = "" if reply["state"] in ("shown", "erased", "not_kept") else f", {reply['state']}"
     return f"{who}{' ' if who else ''}[{reply['commit'][:ID_WIDTH]}{state}]"
 
 

@@ -112,13 +112,17 @@ def find_origins(
     return {commit_id: fields["origin"] for commit_id, fields in opened.items() if "origin" in fields}
 
 
+def keeps_all(replica: Replica, branch: Branch) -> bool:
+    """Return True if contents of a branch are kept, of any age: what is absent was erased then."""
+    return branch.is_kept and not replica.repos[branch.repo_num].kept_days
+
+
 def body_fields(replica: Replica, branch: Branch, body: Body | UnknownBody, timestamp_ms: int) -> BodyFields:
     """`time` in unix seconds: what the imported commit says where there is one, else what the author says."""
     match body:
         case ErasedBody():
             absent: BodyFields = {"time": timestamp_ms // 1000, "text": None, "erased": True}
-            keeps_all = branch.is_kept and not replica.repos[branch.repo_num].kept_days
-            return absent if keeps_all else {**absent, "not_kept": True}
+            return absent if keeps_all(replica, branch) else {**absent, "not_kept": True}
         case UnreadableBody():
             return {"time": timestamp_ms // 1000, "text": None, "unreadable": True}
         case Post():

@@ -13,7 +13,7 @@ from typing import Final, cast
 from sqlalchemy import Connection
 
 from node.ingest.replica import Replica
-from node.timelines.commit_fields import find_origins, load_whole_blocks, stored_fields
+from node.timelines.commit_fields import find_origins, keeps_all, load_whole_blocks, stored_fields
 from protocol.formats.body import kind_name
 from protocol.formats.content import Files
 from protocol.formats.text import id_text, parse_id
@@ -244,7 +244,8 @@ class _BranchPosts:
         elif self._hider(row) is not None:
             reply["state"] = "hidden"
         else:
-            reply["state"] = "erased" if (change.edit or row).is_erased else "shown"
+            absent = "erased" if keeps_all(self._replica, self._branch) else "not_kept"
+            reply["state"] = absent if (change.edit or row).is_erased else "shown"
             if row.commit_id in quotes:
                 reply["text"] = quotes[row.commit_id]
 

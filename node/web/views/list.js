@@ -58,7 +58,7 @@ function UnreadRow() {
     <${Icon} name="inbox" size="s" /><span class="cut">${text.panels.unread}</span>${count > 0 && html`<span class="facts">${text.unreadCount(count, all.some((one) => one.more))}<span class="unseen"> ${text.unreadWord}</span></span>`}</a>`;
 }
 
-/** What is wrong with the whole node, whatever its repos say: it may store nothing, or another node has its key. */
+/** What is wrong with the whole node, whatever its repos say. */
 function Amiss() {
   const { faults = [], key_use: use, storage_bound: bound } = status.value ?? {};
   const over = text.overBound[bound?.state]?.(bytes(bound.size), bytes(bound.size_max));

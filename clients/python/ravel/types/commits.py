@@ -84,8 +84,12 @@ class ReplyTo(TypedDict):
             "hidden",
             "void",
             "erased",
+            "not_kept",
             "absent",
-            description="What became of the answered post. `absent`: it is not in this branch, or not here.",
+            description=(
+                "What became of the answered post. `not_kept`: its text comes when it is opened. `absent`: it is not in "
+                "this branch, or not here."
+            ),
         ),
     ]
     author: NotRequired[Id]

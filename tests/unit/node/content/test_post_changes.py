@@ -16,6 +16,7 @@ from node.content.merging import Merging
 from node.content.posts import Posts
 from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
+from node.sync.kept_parts import keep_contents
 from node.timelines.commit_history import describe, list_past
 from node.timelines.views import timeline_items
 from protocol.crypto.keys import UserSeed
@@ -362,6 +363,8 @@ async def test_erased_texts_are_said_to_be(tmp_path: Path, room: Room) -> None:
     assert items[reply]["reply_to"]["state"] == "shown"
     late = (await room.posts().reply(post, "to what is erased"))["commit"]
     assert room.items()[late]["reply_to"]["state"] == "erased"
+    keep_contents(room.node.replica, room.node.repo(), None, 90, room.node.now())
+    assert room.items()[late]["reply_to"]["state"] == "not_kept", "it may have been given up alone"
 
 
 async def test_mentions_are_ids_in_the_store_and_names_in_answers(room: Room) -> None:
