@@ -44,6 +44,7 @@ class DiskBound:
         self._hub = hub
         self._user = user
         self._is_fruitless = False  # a look under these days has given nothing up
+        self._finds_nobody = False  # who could show anything, at the last look
         self._lowered_from = trio.current_time()
         self._raised_from = trio.current_time() + RAISED_SECONDS
 
@@ -51,7 +52,7 @@ class DiskBound:
     def is_look_wanted(self) -> bool:
         """True while old contents have to go, and some may that are not known to stay."""
         bound = self._hub.bound
-        return bound.excess > 0 and bound.state != "alone" and not self._is_fruitless
+        return bound.excess > 0 and not self._finds_nobody and not self._is_fruitless
 
     async def look(self, *, is_freed: bool) -> None:
         """Measure the store, and change the days where that is due. Raises StorageError.
@@ -71,10 +72,14 @@ class DiskBound:
             return
         branches = await self._find_shown()
         if not branches:
-            bound.state = "alone"
+            if not await self._hub.run_blocking(self._has_others):
+                bound.state = "stuck"
+            elif self._finds_nobody:  # not at the first look: after a start peers have yet to connect
+                bound.state = "alone"
+            self._finds_nobody = True
             return
-        if bound.state in ("alone", "under"):
-            bound.state, self._is_fruitless = "giving_up", False
+        if self._finds_nobody or bound.state == "under":
+            bound.state, self._is_fruitless, self._finds_nobody = "giving_up", False, False
         if is_freed and trio.current_time() >= self._lowered_from:
             await self._lower(days, branches)
 
@@ -138,6 +143,11 @@ class DiskBound:
         return found
 
     # --- in threads ---
+
+    def _has_others(self) -> bool:
+        """Return True if this user and others are members of any repo: only these show anything."""
+        found = map(self._find_members, self._find_repos())
+        return any(self._user in members and len(members) > 1 for members in found)
 
     def _find_members(self, repo: Repo) -> Collection[UserId]:
         try:

@@ -24,7 +24,7 @@ from storage.engine.database import StorageError
 from storage.repos.repos import DAY_MS
 from tests.support.builders import STORE_KEY
 from tests.support.nodes import Node, open_nodes, share
-from tests.unit.node.care.test_giving_up import NOW_MS, START_MS, erase, online, opened, posts, rule
+from tests.unit.node.care.test_giving_up import NOW_MS, START_MS, _exclude, erase, online, opened, posts, rule
 from tests.unit.node.care.test_giving_up_files import _files, _stream, places, read
 
 pytestmark = pytest.mark.slow
@@ -174,12 +174,23 @@ async def test_nothing_leaves_while_nobody_is_connected_and_the_days_stay(
 ) -> None:
     alice, carol, _ = nodes
     freeing = _bound(carol, 100_000)
-    await _look(freeing, 5, 900)
+    await _look(freeing, 1)
+    assert _state(carol) == ("under", 0), "nobody has had time to connect yet"
+    await _look(freeing, 4, 900)
     assert _state(carol) == ("alone", 0)
     assert await _here(carol) == ALL
     async with online((carol, alice), seconds=DAY):
         await _look(freeing, 3)
         assert await places(carol) == ["away"], "at the next look, once somebody is"
+
+
+async def test_who_is_a_member_of_nothing_waits_for_no_computer(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    carol = nodes[1]
+    _exclude(monkeypatch, carol.author.user)
+    await _look(_bound(carol, 100_000), 3)
+    assert carol.hub.bound.state == "stuck"
 
 
 async def test_two_whose_stores_are_full_give_nothing_up_for_each_other(
