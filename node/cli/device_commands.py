@@ -9,11 +9,12 @@ from node.cli.links import QrOption, demanded_reach, link_notes, link_outcome, p
 from node.cli.printing import id_text_shown, say_wrapped
 from node.cli.shared import LocalOption, YesOption, confirm
 from node.cli.wording import parse_duration, spoken_duration
+from node.runtime.errors import ERROR_KINDS, EXIT_OK
 from node.runtime.language import in_language
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client
-    from ravel.types.devices import DeviceList, DeviceRepo, DeviceSync, RemovedDevice
+    from ravel.types.devices import DeviceList, DeviceRepo, DeviceSync, LeftRepo, RemovedDevice
 
 device = typer.Typer(no_args_is_help=True, help="Devices of one person; each is a user of its own.")
 
@@ -98,13 +99,25 @@ def sync(api: "Client") -> "DeviceSync":
 _DONE = marks("excluded", ("new secrets", "renewed"), ("taken back", "taken_back"), "left")
 
 
+def _done(repo: "LeftRepo") -> str:
+    stays = in_language("still a member") if repo["advice"] else ""
+    return ", ".join(filter(None, (_DONE(repo), stays))) or "nothing"
+
+
+def _print_removed(answer: "RemovedDevice") -> None:
+    repos = answer["repos"]
+    if undone := [one for one in repos if one["advice"]]:
+        say_wrapped(
+            f"The device is not removed everywhere: something is left to do in {len(undone)} of {len(repos)} repos."
+        )
+    print_table(("repo", "done"), ((one["name"], _done(one)) for one in repos))
+    for one in undone:  # in full: a table would cut the command
+        say_wrapped(f"{one['name']}: {advice_of(one)}")
+
+
 @device.command("remove")
-@prints(
-    Table(
-        "repos", ("repo", "name"), ("done", lambda item: _DONE(item) or "nothing"), ("what to do", advice_of)
-    )
-)
-def remove(api: "Client", device: DeviceArgument, yes: YesOption = False) -> "RemovedDevice":
+@prints(_print_removed)
+def remove(api: "Client", device: DeviceArgument, yes: YesOption = False) -> Outcome:
     """Take a device out of every repo, and end its link to this person. The first device needs no admin for it.
 
     This user's own id: it is a device of nobody any more, and stays a member of the repos.
@@ -123,4 +136,6 @@ def remove(api: "Client", device: DeviceArgument, yes: YesOption = False) -> "Re
         )
 
     confirm(question, yes=yes)
-    return api.remove_device(device)
+    answer = api.remove_device(device)
+    is_undone = any(one["advice"] for one in answer["repos"])
+    return Outcome(answer, exit_code=ERROR_KINDS["not_permitted"].exit_code if is_undone else EXIT_OK)

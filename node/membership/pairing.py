@@ -4,6 +4,7 @@
 """
 
 from functools import partial
+from shlex import quote
 from typing import Final
 
 import trio
@@ -160,14 +161,14 @@ class Pairing:
             "left": False,
             "advice": "",
         }
-        asks = f"ask for `ravel member exclude {repo.name} {id_text(device)}`"
+        asks = f"ask an admin for `{_exclusion(repo, device)}`"
         if (
             device == home.person
             and not is_home
             and (held := await run(self._hub.replica.permission, repo, me))
         ):
             # Its devices go along: what they hold, it gave.
-            asks += f" and then `ravel member grant {repo.name} {id_text(me)} {held.name.lower()}`"
+            asks += f" and then `ravel member grant {quote(repo.name)} {id_text(me)} {held.name.lower()}`"
         try:
             done["taken_back"] = await write_job(self._hub, partial(self._retract, home, repo, device))
             if is_home and me != home.person and device in (me, home.person):
@@ -333,3 +334,7 @@ class Pairing:
                 elif view["permission"] != Permission.READ.name.lower() and not view["shown"]:
                     found.append((device, repo, None))
         return found
+
+
+def _exclusion(repo: Repo, device: UserId) -> str:
+    return f"ravel member exclude {quote(repo.name)} {id_text(device)}"

@@ -261,7 +261,7 @@ async def test_a_device_with_a_right_of_its_own_keeps_it_where_its_person_is_no_
     (of_work,) = [one for one in done if one["name"] == "work"]
     assert not of_work["excluded"]
     assert (
-        f"others gave it the permission read; ask for `ravel member exclude work {user(phone)}`"
+        f"others gave it the permission read; ask an admin for `ravel member exclude work {user(phone)}`"
         in of_work["advice"]
     )
     assert held(laptop, work, phone) is Permission.READ

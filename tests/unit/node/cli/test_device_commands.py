@@ -1,0 +1,49 @@
+"""Commands of a person's devices: what is left to do is said in full, and a removed computer is told."""
+
+from typing import Any
+
+import pytest
+
+from node.cli import printing
+from node.runtime.errors import ERROR_KINDS
+from tests.unit.node.cli.conftest import Invoke
+
+DEVICE, REPO = "d" * 52, "r" * 52
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prints as on a terminal of 110 columns."""
+    monkeypatch.setattr(printing, "is_terminal", lambda: True)
+    monkeypatch.setattr(printing, "terminal_width", lambda: 110)
+
+
+def _left(**values: object) -> dict[str, Any]:
+    return {
+        "repo": REPO,
+        "name": "notes",
+        "taken_back": True,
+        "excluded": True,
+        "renewed": True,
+        "left": False,
+        "advice": "",
+        **values,
+    }
+
+
+@pytest.mark.usefixtures("terminal")
+def test_what_is_left_after_a_removal_is_said_in_full(invoke: Invoke) -> None:
+    command = f"ravel member exclude 'our garden' {DEVICE}"
+    advice = f"others gave it the permission write; ask an admin for `{command}`"
+    stays = _left(name="our garden", excluded=False, renewed=False, advice=advice)
+    answer = {"device": DEVICE, "repos": [stays, _left()]}
+    done = invoke("device", "remove", DEVICE, "--yes", remove_device=lambda _: answer)
+    assert done.exit_code == ERROR_KINDS["not_permitted"].exit_code
+    first, *_ = done.stdout.splitlines()
+    assert first == "The device is not removed everywhere: something is left to do in 1 of 2 repos."
+    assert "taken back, still a member" in done.stdout
+    assert command in " ".join(done.stdout.split())
+    whole = {"device": DEVICE, "repos": [_left()]}
+    done = invoke("device", "remove", DEVICE, "--yes", remove_device=lambda _: whole)
+    assert done.exit_code == 0
+    assert "everywhere" not in done.stdout
