@@ -24,7 +24,7 @@ QrOption = Annotated[bool, typer.Option("--qr", help="Also print a QR code.")]
 _NEAR_NOTES = {
     "machine": (
         "note: the link works on this machine only. For a trial, a second node in another folder takes it: "
-        "ravel --home FOLDER up, then ravel --home FOLDER repo join -"
+        "ravel --home FOLDER up, then ravel --home FOLDER {command}"
     ),
     "network": (
         "note: the link works on this network only, as far as this node knows. To reach others: use a relay "
@@ -32,6 +32,8 @@ _NEAR_NOTES = {
     ),
 }
 """Reach of a link -> a note for its maker."""
+_TAKERS = {"ravel:device:": "device join -"}
+"""Kind of a link -> the command that takes it, where another than of repos does."""
 
 
 def demanded_reach(*, local: bool) -> str:
@@ -61,15 +63,16 @@ def print_link(shown: Mapping[str, object]) -> None:
         from node.api.qr import print_qr
 
         print(print_qr(str(shown["link"])), end="")
-    note_reach(str(shown["reach"]))
+    _note_reach(str(shown["reach"]), str(shown["link"]))
     for note in shown["absent"]:  # type: ignore[attr-defined]  # a tuple
         say(note)
 
 
-def note_reach(reach: str) -> None:
+def _note_reach(reach: str, link: str) -> None:
     """Say so where a link does not reach everybody."""
     if reach != "anywhere":
-        say(_NEAR_NOTES[reach])
+        taker = next((one for kind, one in _TAKERS.items() if link.startswith(kind)), "repo join -")
+        say(_NEAR_NOTES[reach].format(command=taker))
 
 
 def link_notes(api: "Client", reach: str, addresses: Sequence[str]) -> tuple[str, ...]:

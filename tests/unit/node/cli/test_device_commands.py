@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from node.cli import printing
+from node.cli.links import print_link
 from node.runtime.errors import ERROR_KINDS
 from tests.unit.node.cli.conftest import Invoke
 
@@ -47,3 +48,13 @@ def test_what_is_left_after_a_removal_is_said_in_full(invoke: Invoke) -> None:
     done = invoke("device", "remove", DEVICE, "--yes", remove_device=lambda _: whole)
     assert done.exit_code == 0
     assert "everywhere" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "link, command", [("ravel:device:a", "device join -"), ("ravel:repo:a", "repo join -")]
+)
+def test_the_note_of_a_link_names_the_command_that_takes_it(
+    capsys: pytest.CaptureFixture[str], link: str, command: str
+) -> None:
+    print_link({"link": link, "reach": "machine", "qr": False, "about": "", "absent": ()})
+    assert f"then ravel --home FOLDER {command}\n" in capsys.readouterr().err
