@@ -6,12 +6,12 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from node.cli.foreground import run_in_front
-from node.runtime.errors import ServiceError
+from node.runtime.errors import EXIT_STOPPED, ServiceError
 from ravel.characters import display_safe
 
 _VARIABLES: Final = ("VISUAL", "EDITOR")
@@ -76,7 +76,11 @@ def edited(editor: Sequence[str], name: str, text: str) -> Iterator[str]:
 
 
 def _kept(error: ServiceError, path: Path) -> ServiceError:
-    """Return an error that also says where the file is."""
+    """Return an error that also says where the file is, if it is there."""
+    if not path.exists():
+        with suppress(OSError):  # an editor may have left others there
+            path.parent.rmdir()
+        return error
     where = f"what you wrote is in {display_safe(str(path))}"
     return ServiceError(error.code, f"{error.message}; {where}", error.advice)
 
@@ -90,7 +94,9 @@ def _run(command: Sequence[str]) -> None:
             "bad_request", f"the editor cannot be started: {error}", _advise(_VARIABLES[0])
         ) from None
     if code:
-        raise ServiceError("interrupted", f"the editor failed with {code}", "nothing was written")
+        is_stopped = code < 0 or code == EXIT_STOPPED  # as the system, and as a shell has it
+        said = "the editor was stopped" if is_stopped else f"the editor failed with {code}"
+        raise ServiceError("interrupted", said, "nothing was written")
 
 
 def _read(path: Path, *, keeps_end: bool) -> str:
@@ -98,6 +104,8 @@ def _read(path: Path, *, keeps_end: bool) -> str:
         with path.open("rb") as file:
             content = file.read(_SIZE_MAX + 1)
         text = content.decode()
+    except FileNotFoundError:
+        raise ServiceError("bad_input", "the editor removed the file", "nothing was written") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ServiceError(
             "bad_input", f"the edited file cannot be read as UTF-8: {error}", "nothing was written"

@@ -102,6 +102,25 @@ def test_the_file_of_an_editor_is_for_this_user_alone(
     assert texts.text() == "secret"
 
 
+@pytest.mark.parametrize("end", ["kill -INT $$", "exit 130"])
+def test_an_editor_that_is_stopped_leaves_the_file(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, end: str
+) -> None:
+    monkeypatch.setenv("EDITOR", f"sh -c 'echo more >> \"$1\"; {end}' editor")
+    error = _error(invoke("text", "edit", "main", **Texts(text="secret").calls))
+    [file] = tmp_path.glob("*/*")
+    assert error.message == f"the editor was stopped; what you wrote is in {file}"
+
+
+def test_an_editor_that_removes_the_file_leaves_nothing(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("EDITOR", "rm")
+    error = _error(invoke("text", "edit", "main", **Texts(text="secret").calls))
+    assert (error.code, error.message) == ("bad_input", "the editor removed the file")
+    assert [*tmp_path.iterdir()] == []
+
+
 @pytest.mark.parametrize(
     "editor", ["true", "sh -c 'echo >> \"$1\"' editor"], ids=["as it was", "a line's end"]
 )
