@@ -32,7 +32,7 @@ _NEAR_NOTES = {
     ),
 }
 """Reach of a link -> a note for its maker."""
-_TAKERS = {"ravel:device:": "device join -"}
+_TAKERS = {"ravel:device:": "device join -", "ravel:relay:": "relay join -"}
 """Kind of a link -> the command that takes it, where another than of repos does."""
 
 
