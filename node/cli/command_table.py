@@ -5,6 +5,7 @@ group whose table of commands names modules; help and completion, which list all
 """
 
 import re
+import sys
 from collections.abc import Iterator, Mapping, MutableMapping
 from importlib import import_module
 from types import MappingProxyType
@@ -14,6 +15,7 @@ import typer
 from typer.core import TyperArgument, TyperGroup, TyperOption
 from typer.main import get_command
 
+from node.runtime.errors import EXIT_STOPPED
 from node.runtime.language import help_in_language
 
 if TYPE_CHECKING:  # types that typer uses in the signatures of its public classes, and does not export itself
@@ -136,6 +138,12 @@ class LazyGroup(TyperGroup):
         """Run the command. Say what to type instead of a line that names none, or lacks something."""
         try:
             return super().invoke(ctx)
+        except typer.Abort as error:
+            if isinstance(error.__context__, KeyboardInterrupt):  # Ctrl-C at a question
+                print(file=sys.stderr)
+                raise typer.Exit(EXIT_STOPPED) from None
+            say_typers_words()
+            raise
         except Exception as error:  # of a class that typer does not export
             import_module("node.cli.usage_hints").add_hint(self, error)
             raise

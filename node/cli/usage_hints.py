@@ -93,10 +93,10 @@ def add_hint(group: TyperGroup, error: Exception) -> None:
     """Add to a usage error what to type instead, and say it in the reader's language. Other errors stay as they are."""
     format_message: Callable[[], str] | None = getattr(error, "format_message", None)
     name = type(error).__name__  # typer exports none of these classes
-    if format_message is None and name != "Abort":
+    if format_message is None:
         return
     say_typers_words()
-    if format_message is None or name == "NoArgsIsHelpError":  # whose message is the help
+    if name == "NoArgsIsHelpError":  # whose message is the help
         return
     said, hints = format_message(), list[str]()
     if said.startswith("Got unexpected extra argument"):

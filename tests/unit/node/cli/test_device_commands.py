@@ -3,10 +3,12 @@
 from typing import Any
 
 import pytest
+import typer
 
 from node.cli import printing
 from node.cli.links import print_link
-from node.runtime.errors import ERROR_KINDS
+from node.cli.shared import agrees
+from node.runtime.errors import ERROR_KINDS, EXIT_STOPPED
 from tests.unit.node.cli.conftest import Invoke
 
 DEVICE, REPO = "d" * 52, "r" * 52
@@ -51,10 +53,24 @@ def test_what_is_left_after_a_removal_is_said_in_full(invoke: Invoke) -> None:
 
 
 @pytest.mark.parametrize(
-    "link, command", [("ravel:device:a", "device join -"), ("ravel:repo:a", "repo join -")]
+    "link, command",
+    [("ravel:device:a", "device join -"), ("ravel:relay:a", "relay join -"), ("ravel:repo:a", "repo join -")],
 )
 def test_the_note_of_a_link_names_the_command_that_takes_it(
     capsys: pytest.CaptureFixture[str], link: str, command: str
 ) -> None:
     print_link({"link": link, "reach": "machine", "qr": False, "about": "", "absent": ()})
     assert f"then ravel --home FOLDER {command}\n" in capsys.readouterr().err
+
+
+def test_ctrl_c_at_a_question_ends_as_elsewhere(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object, **__: object) -> str:  # as typer's own does
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            raise typer.Abort from None
+
+    monkeypatch.setattr("node.cli.device_commands.confirm", lambda *_, **__: agrees("Remove it?"))
+    monkeypatch.setattr(typer, "prompt", stop)
+    done = invoke("device", "remove", DEVICE)
+    assert (done.exit_code, "Aborted" in done.output) == (EXIT_STOPPED, False)
