@@ -203,7 +203,7 @@ def exclude(
         one = _find(members, repo, user)
         called = person(one["name"], one["user"])
         others = [
-            person(other["name"], other["user"])
+            person(other["stated_name"] or "", other["user"])  # all are called as the person is
             for other in members
             if not alone and other["person"] == one["person"] and other["user"] != one["user"]
         ]

@@ -29,7 +29,7 @@ from node.cli.shared import (
 )
 from node.cli.status_view import print_standings
 from node.cli.syncing import print_synced, wait_in_sync
-from node.cli.wording import author, parse_duration, spoken_duration, time_of
+from node.cli.wording import author, parse_duration, person, spoken_duration, time_of
 from node.observe.sentences import called, standing_sentence
 from node.runtime.errors import ServiceError
 from node.runtime.wording import counted, date_text
@@ -548,6 +548,18 @@ def list_checkpoints(api: "Client", repo: RepoArgument = "") -> "CheckpointList"
     return api.list_checkpoints(repo)
 
 
+def _devices_along(api: "Client", repo: str) -> list[str]:
+    """Return names of the devices that leave a repo with the first one; none on another."""
+    devices = api.list_devices()["devices"]
+    if not any(one["first"] and one["this"] for one in devices):
+        return []
+    return [
+        person(one["name"], one["user"])
+        for one in devices
+        if any(of["permission"] and repo in (of["repo"], of["name"]) for of in one["repos"])
+    ]
+
+
 @repo.command("leave")
 @prints(words.REPO_LEFT)
 def leave(
@@ -560,7 +572,12 @@ def leave(
 
     def question() -> str:
         api.list_branches(repo)  # whether there is such a repo is told first
-        return f"You will read and write nothing new in {repo}, and come back by an invitation alone. Leave {repo}?"
+        said = [f"You will read and write nothing new in {repo}, and come back by an invitation alone."]
+        if others := _devices_along(api, repo):
+            said.append(
+                f"{counted(len(others), 'other device')} of yours will go along: {', '.join(others)}."
+            )
+        return " ".join((*said, f"Leave {repo}?"))
 
     confirm(question, yes=yes)
     return api.leave_repo(repo, force=force)

@@ -145,14 +145,16 @@ def say(text: str) -> None:
 
 
 def confirm(question: "str | Callable[[], str]", *, yes: bool) -> None:
-    """Ask before an act that cannot be undone. Raises BadParameter without a terminal, unless an option says yes.
+    """Ask before an act that cannot be undone. Raises ServiceError without a terminal, unless an option says yes.
 
     A function as `question` is called once there is a terminal. It raises where there is nothing to ask about.
     """
     if yes:
         return
     if not sys.stdin.isatty():
-        raise typer.BadParameter("this cannot be undone, and there is no terminal to ask at: say --yes")
+        raise ServiceError(
+            "bad_request", "this cannot be undone, and there is no terminal to ask at", "say --yes"
+        )
     if not agrees(question if isinstance(question, str) else question()):
         say("Nothing was changed.")
         raise typer.Exit(2)

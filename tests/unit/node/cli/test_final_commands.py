@@ -1,5 +1,6 @@
 """What takes something away that no command gives back is asked about, by name, and refused where nobody can be asked."""
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -40,8 +41,10 @@ def test_what_cannot_be_undone_is_refused_where_nobody_can_be_asked(
     words: tuple[str, ...],
 ) -> None:
     monkeypatch.setenv("RAVEL_HOME", str(tmp_path / "home"))
-    assert run_command(monkeypatch, *words) == 2
+    assert run_command(monkeypatch, *words) == ERROR_KINDS["bad_request"].exit_code
     assert "--yes" in capsys.readouterr().err
+    run_command(monkeypatch, *words, "--json")
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "bad_request"
     assert run_command(monkeypatch, *words, "--yes") == ERROR_KINDS["not_initialised"].exit_code, (
         "the daemon is asked"
     )
@@ -51,8 +54,9 @@ def test_nobody_is_asked_whether_to_exclude_somebody_who_is_not_there(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ben = {"user": "q" * 52, "person": "q" * 52, "name": "Ben", "stated_name": "Benjamin", "petname": None}
-    silent = {**ben, "user": "s" * 52, "name": "", "stated_name": None}
-    api = SimpleNamespace(list_members=lambda _repo: {"members": [ben, silent]})
+    silent = {**ben, "user": "s" * 52, "name": "Ben", "stated_name": None}
+    desk = {**silent, "user": "t" * 52, "stated_name": "Desk"}
+    api = SimpleNamespace(list_members=lambda _repo: {"members": [ben, silent, desk]})
     asked: list[str] = []
 
     def prompt(text: str, **_: object) -> str:
@@ -68,9 +72,33 @@ def test_nobody_is_asked_whether_to_exclude_somebody_who_is_not_there(
     for called in ("Ben", "Benjamin", "qqqq"):
         assert run_command(monkeypatch, "member", "exclude", "notes", called) == 2
         assert "Exclude Ben from notes?" in asked[-1]
-        assert "1 device of the same person will go along: ssssssssssss." in asked.pop()
+        assert "2 devices of the same person will go along: ssssssssssss, Desk." in asked.pop()
     assert run_command(monkeypatch, "member", "exclude", "notes", "Ben", "--alone") == 2
     assert "go along" not in asked.pop()
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_who_leaves_a_repo_is_told_which_devices_go_along(
+    monkeypatch: pytest.MonkeyPatch, *, is_first: bool
+) -> None:
+    repos = [{"repo": "r" * 52, "name": "notes", "permission": "write"}]
+    first = {"user": "q" * 52, "name": "Ben", "first": True, "this": is_first, "repos": []}
+    desk = {"user": "s" * 52, "name": "Desk", "first": False, "this": not is_first, "repos": repos}
+    elsewhere = {**desk, "name": "Lap", "this": False, "repos": [{**repos[0], "permission": None}]}
+    api = SimpleNamespace(
+        list_branches=lambda _: {}, list_devices=lambda: {"devices": [first, desk, elsewhere]}
+    )
+    asked: list[str] = []
+
+    def prompt(text: str, **_: object) -> str:
+        asked.append(text)
+        return "n"
+
+    monkeypatch.setattr("node.cli.answers.client", lambda _context: api)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(typer, "prompt", prompt)
+    assert run_command(monkeypatch, "repo", "leave", "notes") == 2
+    assert ("1 other device of yours will go along: Desk." in asked[0]) is is_first
 
 
 def test_nobody_is_asked_whether_to_remove_a_device_that_is_not_there(
