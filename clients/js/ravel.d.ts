@@ -870,7 +870,10 @@ export interface DeviceList {
   devices: DeviceView[];
   joining: boolean;
   person: string;
+  removed_by: string | null;
+  removed_by_name: string;
   repo: string | null;
+  stayed: StayedDevice[];
 }
 
 /** A device of a person. */
@@ -889,6 +892,16 @@ export interface DeviceRepo {
   permission: "read" | "write" | "manage" | "admin" | "owner" | null;
   repo: string;
   shown: boolean;
+}
+
+/** A removed device that is still a member of a repo. */
+export interface StayedDevice {
+  advice: string;
+  called: string;
+  device: string;
+  name: string;
+  permission: "read" | "write" | "manage" | "admin" | "owner";
+  repo: string;
 }
 
 /** A link for a new device. */

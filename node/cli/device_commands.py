@@ -8,7 +8,7 @@ from node.cli.answers import ID_WIDTH, Outcome, Table, advice_of, marks, print_t
 from node.cli.links import QrOption, demanded_reach, link_notes, link_outcome, print_link, read_link
 from node.cli.printing import id_text_shown, say_wrapped
 from node.cli.shared import LocalOption, YesOption, confirm
-from node.cli.wording import parse_duration, spoken_duration
+from node.cli.wording import parse_duration, person, spoken_duration
 from node.runtime.errors import ERROR_KINDS, EXIT_OK
 from node.runtime.language import in_language
 
@@ -46,6 +46,12 @@ def _print_devices(answer: "DeviceList") -> None:
     if not answer["devices"]:
         if answer["joining"]:
             say_wrapped("No computer of the link has answered yet. The daemon goes on trying.")
+        elif answer["removed_by"] is not None:
+            first = person(answer["removed_by_name"], answer["removed_by"])
+            say_wrapped(
+                f"This computer was removed from {first}'s devices. What is here stays, and nothing new comes from "
+                "their repos. A link of `ravel device add` there makes it a device again."
+            )
         else:
             say_wrapped("This is your only device. `ravel device add` makes a link for another one.")
         return
@@ -60,6 +66,11 @@ def _print_devices(answer: "DeviceList") -> None:
     if held:
         print()
         print_table(("device", "repo", "may", "what to do"), held)
+    for one in answer["stayed"]:
+        called = person(one["called"], one["device"])
+        say_wrapped(
+            f"The removed device {called} is still a member of {one['name']} ({one['permission']}). {advice_of(one)}"
+        )
 
 
 def _to_do(repo: "DeviceRepo") -> str:

@@ -68,6 +68,40 @@ def find_home(replica: Replica, user: UserId) -> DevicesHome | None:
     return min(found, key=lambda home: (home.person == user, home.repo.num), default=None)
 
 
+def find_remover(replica: Replica, user: UserId) -> DevicesHome | None:
+    """Find the devices repo that a user agreed to, and was removed from by another; None if there is none."""
+    with replica.membership_lock:
+        for repo in map(replica.tables.of_id.get, replica.with_devices):
+            if repo is None or not repo.has_members:
+                continue
+            membership = replica.membership(repo.repo_id)
+            now, person = membership.now(), _founder(membership)
+            agreed = any(
+                isinstance(one.body, DevicesRepo) and (one.author, one.body.person) == (user, person)
+                for one in membership.device_statements
+            )
+            if agreed and now.permission(user) is None and _removers_of(membership, user):
+                return DevicesHome(repo, person)
+    return None
+
+
+def find_removed(replica: Replica, home: DevicesHome) -> list[UserId]:
+    """List the users whom the first device removed from the devices repo."""
+    with replica.membership_lock:
+        membership = replica.membership(home.repo.repo_id)
+        now, users = membership.now(), membership.operations.users()
+        return [
+            user
+            for user in users
+            if now.permission(user) is None and home.person in _removers_of(membership, user)
+        ]
+
+
+def _removers_of(membership: Membership, user: UserId) -> set[UserId]:
+    """Return who removed a user, other than by a leave. Hold `membership_lock`."""
+    return {one.author for one in membership.now().counting_removals_of(user) if not one.is_leave}
+
+
 def is_devices_repo(replica: Replica, repo: Repo, user: UserId) -> bool:
     """Return True if a user agreed that devices of a person find each other in this repo.
 

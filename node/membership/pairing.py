@@ -13,7 +13,15 @@ from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.authoring.writing import create_repo, write_commit, write_job
 from node.ingest.ingest_result import IngestResult
-from node.membership.devices import DeviceKeeper, DevicesHome, find_devices, find_home, last_end
+from node.membership.devices import (
+    DeviceKeeper,
+    DevicesHome,
+    find_devices,
+    find_home,
+    find_removed,
+    find_remover,
+    last_end,
+)
 from node.membership.members import Members
 from node.membership.persons import held_otherwise
 from node.membership.sharing import Sharing
@@ -35,6 +43,7 @@ from ravel.types.devices import (
     GivenRepo,
     LeftRepo,
     RemovedDevice,
+    StayedDevice,
 )
 from storage.repos.repos import Repo
 
@@ -42,6 +51,7 @@ _REPO_NAME: Final = "devices"
 _ON_THE_FIRST: Final = (
     "run it on the first device, or leave that one's with `ravel device remove` and this user's id"
 )
+_OF_FOUNDER: Final = "nobody may; `ravel repo fork` goes on without it (docs/people/devices.md)"
 
 
 class Pairing:
@@ -188,7 +198,7 @@ class Pairing:
             if is_home or home.person not in (me, device):
                 advice = "run `ravel device remove` on the first device too"
             elif error.code != "needs_quorum" and await run(self._is_founder, repo, device):
-                advice = "nobody may; `ravel repo fork` goes on without it (docs/people/devices.md)"
+                advice = _OF_FOUNDER
             else:
                 advice = f"{asks}: {error.advice}"
             done["advice"] = f"{error.message}; {advice}"
@@ -273,7 +283,18 @@ class Pairing:
                 repo.invitation is not None and find_kept_ask(repo.invitation) is None
                 for repo in self._hub.replica.repos.values()
             )
-            return {"person": id_text(me), "repo": None, "joining": joining, "devices": []}
+            former = find_remover(self._hub.replica, me)
+            return {
+                "person": id_text(me),
+                "repo": None,
+                "joining": joining,
+                "devices": [],
+                "stayed": [],
+                "removed_by": None if former is None else id_text(former.person),
+                "removed_by_name": ""
+                if former is None
+                else self._hub.replica.people.name(former.repo.repo_id, former.person),
+            }
         users = dict.fromkeys([home.person, *self._others(home), me])
         return {
             "person": id_text(home.person),
@@ -289,7 +310,30 @@ class Pairing:
                 }
                 for user in users
             ],
+            "stayed": self._stayed(home),
+            "removed_by": None,
+            "removed_by_name": "",
         }
+
+    def _stayed(self, home: DevicesHome) -> list[StayedDevice]:
+        """List the repos in which devices that the first one removed are members."""
+        found: list[StayedDevice] = []
+        for device in find_removed(self._hub.replica, home):
+            for repo in self._repos_of(device):
+                held = self._hub.replica.permission(repo, device)
+                if held is None:  # it went meanwhile
+                    continue
+                is_founder = self._is_founder(repo, device)
+                one: StayedDevice = {
+                    "device": id_text(device),
+                    "called": self._name(home, device),
+                    "repo": id_text(repo.repo_id),
+                    "name": repo.name,
+                    "permission": held.name.lower(),
+                    "advice": _OF_FOUNDER if is_founder else f"an admin may: `{_exclusion(repo, device)}`",
+                }
+                found.append(one)
+        return found
 
     def _name(self, home: DevicesHome, device: UserId) -> str:
         """Return the device's own name, which tells it from the others: all are shown by that of the person."""

@@ -2,7 +2,7 @@
 
 from typing import Annotated, TypedDict
 
-from ravel.types.values import HeldPermission, Id, LinkReach, UnixSeconds, means
+from ravel.types.values import HeldPermission, Id, LinkReach, PersonText, UnixSeconds, means
 
 Advice = Annotated[str, means("Action that a person must take. Empty: none.")]
 
@@ -29,6 +29,17 @@ class DeviceView(TypedDict):
     repos: list[DeviceRepo]
 
 
+class StayedDevice(TypedDict):
+    """A removed device that is still a member of a repo."""
+
+    device: Id
+    called: Annotated[str, means("What the device called itself, or this user calls it. Empty: nothing.")]
+    repo: Id
+    name: str
+    permission: HeldPermission
+    advice: Advice
+
+
 class DeviceList(TypedDict):
     """The devices of this user's person."""
 
@@ -36,6 +47,12 @@ class DeviceList(TypedDict):
     repo: Annotated[Id | None, means("The repo in which devices find each other. Null: none.")]
     joining: Annotated[bool, means("No peer of the link has answered yet.")]
     devices: list[DeviceView]
+    stayed: list[StayedDevice]
+    removed_by: Annotated[
+        Id | None,
+        means("The first device of the person who took this user out of the devices. Null: nobody."),
+    ]
+    removed_by_name: PersonText
 
 
 class DeviceLinkView(TypedDict):

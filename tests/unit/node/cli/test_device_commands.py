@@ -74,3 +74,22 @@ def test_ctrl_c_at_a_question_ends_as_elsewhere(invoke: Invoke, monkeypatch: pyt
     monkeypatch.setattr(typer, "prompt", stop)
     done = invoke("device", "remove", DEVICE)
     assert (done.exit_code, "Aborted" in done.output) == (EXIT_STOPPED, False)
+
+
+def test_a_removed_computer_is_told(invoke: Invoke) -> None:
+    answer = {"devices": [], "joining": False, "stayed": [], "removed_by": DEVICE, "removed_by_name": "Ben"}
+    done = invoke("device", "list", list_devices=lambda: answer)
+    assert done.stdout.startswith("This computer was removed from Ben's devices.")
+    done = invoke("device", "list", list_devices=lambda: {**answer, "removed_by": None})
+    assert done.stdout.startswith("This is your only device.")
+
+
+@pytest.mark.usefixtures("terminal")
+def test_a_removed_device_that_stays_a_member_is_named_with_the_command(invoke: Invoke) -> None:
+    me = {"user": REPO, "name": "Desk", "first": True, "this": True, "repos": []}
+    command = f"ravel member exclude work {DEVICE}"
+    stayed = {"device": DEVICE, "called": "Lap", "repo": REPO, "name": "work", "permission": "write"}
+    answer = {"devices": [me], "stayed": [{**stayed, "advice": f"an admin may: `{command}`"}]}
+    said = " ".join(invoke("device", "list", list_devices=lambda: answer).stdout.split())
+    assert "The removed device Lap is still a member of work (write)." in said
+    assert command in said

@@ -265,6 +265,9 @@ async def test_a_device_with_a_right_of_its_own_keeps_it_where_its_person_is_no_
         in of_work["advice"]
     )
     assert held(laptop, work, phone) is Permission.READ
+    (stayed,) = (await service_of(laptop, tmp_path).people.pairing.list_all())["stayed"]
+    assert (stayed["device"], stayed["name"], stayed["permission"]) == (user(phone), "work", "read")
+    assert stayed["advice"] == f"an admin may: `ravel member exclude work {user(phone)}`"
 
 
 async def test_who_leaves_takes_back_what_it_gave_a_device_that_others_let_in_too(

@@ -175,6 +175,8 @@ async def test_a_removed_device_is_out_everywhere_and_comes_back_by_a_new_link(
     assert held(laptop, mine, phone) is held(boss, work, phone) is None
     assert persons(boss, work) == persons(laptop, work) == persons(laptop, mine) == {}
     assert find_home(phone.replica, phone.author.user) is None
+    listed = await service_of(phone, tmp_path).people.pairing.list_all()
+    assert (listed["devices"], listed["removed_by"]) == ([], user(laptop))
     later, _ = laptop.create_repo("later")
     await phone.joiner.begin(link.opened(), link.person)  # the old link is of no use
     await settle(laptop, phone)
