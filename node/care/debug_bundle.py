@@ -87,6 +87,8 @@ def _gather(home: Path) -> dict[str, bytes]:
             status = client.show_status()
             for peer in status["peers"]:
                 peer["name"] = ""  # what this user calls others goes nowhere
+                if peer["owner"] is not None:
+                    peer["owner"]["name"] = ""
             parts["status.json"] = _json(status)
             parts["metrics.txt"] = client.page("/metrics").encode()
             parts["log.txt"] = "\n".join(client.show_log()["lines"]).encode()

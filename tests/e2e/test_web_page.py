@@ -291,7 +291,7 @@ def test_invitations_and_exports_are_made_on_the_page(tmp_path: Path, page: Brow
         _show(page, "storage")
         page.until("document.getElementById('export')")
         page.evaluate("document.getElementById('export').click()")
-        page.until("document.getElementById('exported').textContent.includes(' commits')", 120)
+        page.until("document.getElementById('exported').textContent.includes(' changes')", 120)
         until(lambda: (alice.home / "exports").is_dir(), "the export is there")
         assert page.complaints() == []
 

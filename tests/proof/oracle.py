@@ -220,8 +220,12 @@ def differences(program: Path, histories: Sequence[Sequence[Step]]) -> Iterator[
 
 
 def wrong_scenarios(program: Path) -> Iterator[str]:
-    """Yield the scenarios of which the model says other than they do."""
-    told = list(scenarios(PAGE.read_text(encoding="utf-8")))
+    """Yield the scenarios of which the model says other than they do. It has no device grants."""
+    told = [
+        one
+        for one in scenarios(PAGE.read_text(encoding="utf-8"))
+        if all(step.kind != "lend" for step in one[1])
+    ]
     lines = "".join(f"{write_steps(steps)}\n" for _, steps, _, _ in told)
     answers = checker.ask(program, ("tell",), text=lines, seconds=SECONDS_MAX).splitlines()
     for (title, _, refused, members), answer in zip(told, answers, strict=True):
