@@ -282,9 +282,9 @@ class StorageConfig:
     size_max: int = key(
         0,
         """MiB that the store may take in the node's folder; 0: any. Above it, others' posts and files that are older than
-        some days leave this computer, the same days in all repos, once a member's computer that keeps them all has shown
-        them: files first, and with a database elsewhere files alone. What you wrote, documents and who wrote when stay,
-        and what a relay keeps, which counts too.""",
+        some days (the same in all repos; 7 at least, by the post's own date) leave this computer once a member's computer
+        that keeps them all has shown them: files first, and with a database elsewhere files alone. What you wrote,
+        documents and who wrote when stay, and what a relay keeps, which counts too.""",
         whole(0, SIZE_MAX_MIB),
     )
     erase_after_days: int = key(
