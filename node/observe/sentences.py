@@ -189,7 +189,7 @@ _PARTS: Final[Mapping[str, Callable[["StandingPart"], str]]] = {
     ),
     "keeps_recent": lambda one: f"{_peers(one)} has all commits, and keeps posts of {_count(one, 'day')}",
     "older_not_kept": lambda one: (
-        f"contents of posts older than {_count(one, 'day')} are not kept here, and come when you open them"
+        f"posts and files older than {_count(one, 'day')} need not be here, and come when you open them"
     ),
     "not_kept": lambda one: (
         f"contents of {_count(one, 'branch', 'branches')} are not kept here, and come when you open them"

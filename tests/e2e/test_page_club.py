@@ -3,6 +3,7 @@
 With `RAVEL_SCREENSHOTS` naming a folder, each journey leaves pictures there: light, dark, and on a phone.
 """
 
+import random
 import resource
 import shutil
 from pathlib import Path
@@ -371,6 +372,20 @@ def test_a_second_computer_with_ones_key_is_said(tmp_path: Path, page: Browser) 
             until(lambda: "uses" in run_ravel(alice, "status").stdout, "the terminal says so, too")
         finally:
             copy.close()
+
+
+@CHROMIUM_ALONE
+def test_a_store_over_its_bound_is_said_and_not_that_all_is_well(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("notes")
+        (tmp_path / "large").write_bytes(random.Random(1).randbytes(2 << 20))
+        run_ravel(alice, "file", "add", "main", str(tmp_path / "large"))
+        run_ravel(alice, "config", "set", "storage.size_max", "1")
+        alice.stop()
+        alice.start()
+        enter(page, alice)
+        page.until(says("What is left is yours", "document.querySelector('.amiss')"), 60)
+        page.until(says("needs your attention", "document.getElementById('live')"))
 
 
 @CHROMIUM_ALONE

@@ -106,7 +106,7 @@ const WORDS = {
   follows_parts: (one) => `${peers(one)} ${have(one)} parts of it, or the repo as it was before an exclusion`,
   keeps_parts: (one) => `${peers(one)} ${isSeveral(one) ? "know" : "knows"} of everything, and ${one.count ? `keeps contents of ${some(one, "branch", "branches")} alone` : "has not all contents"}`,
   keeps_recent: (one) => `${peers(one)} ${isSeveral(one) ? "know" : "knows"} of everything, and ${isSeveral(one) ? "keep" : "keeps"} posts of ${some(one, "day")}`,
-  older_not_kept: (one) => `contents of posts older than ${some(one, "day")} are not kept here, and come when you open them`,
+  older_not_kept: (one) => `posts and files older than ${some(one, "day")} need not be here, and come when you open them`,
   not_kept: (one) => `contents of ${some(one, "branch", "branches")} are not kept here, and come when you open them`,
   topics_waiting: (one) => `${some(one, "part")} of it ${one.count === 1 ? "waits" : "wait"} to be compared with ${peers(one)}`,
   sending: (one) => `${some(one, "change")} ${are(one)} on the way to ${peers(one)}${pace(one)}`,

@@ -199,10 +199,10 @@ function Me() {
 }
 
 function Computer() {
-  const { damaged, faults = [], key_use: use } = status.value ?? {};
+  const { damaged, faults = [], key_use: use, storage_bound: bound } = status.value ?? {};
   const lost = damaged ? damaged.commits + damaged.blocks : 0;
   let [kind, said] = ["", text.live];
-  if (faults.length || use?.displaced_at) [kind, said] = ["wrong", text.needsCare];
+  if (faults.length || use?.displaced_at || text.overBound[bound?.state]) [kind, said] = ["wrong", text.needsCare];
   else if (lost) [kind, said] = ["here", text.damaged(lost)];
   if (!isLive.value) [kind, said] = ["off", text.notLive];
   return html`<span id="live" role="status" class=${`sync ${kind}`}>${said}</span>`;

@@ -5,6 +5,7 @@ from typing import Any, Final, get_type_hints
 import pytest
 
 from node.cli.status_view import print_overview
+from node.observe.sentences import standing_sentence
 from ravel.types.repos import StandingPart
 
 _CODES: Final[frozenset[str]] = frozenset(
@@ -76,6 +77,11 @@ def test_what_is_wrong_with_the_node_is_counted(fault: str, capsys: pytest.Captu
     status = {**_WELL, **_FAULTS[fault]}
     assert _first_line(status, [_repo("in_sync")], capsys) == "1 thing to look at"
     assert _first_line(status, [_repo("excluded")], capsys) == "2 things to look at"
+
+
+def test_old_contents_are_not_said_to_be_away_by_the_rule_alone() -> None:
+    said = standing_sentence({"parts": [{"code": "older_not_kept", "count": 7}]})  # type: ignore[typeddict-item]  # a part
+    assert said == "posts and files older than 7 days need not be here, and come when you open them"
 
 
 @pytest.mark.parametrize("state", ["under", "giving_up"])
