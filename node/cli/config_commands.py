@@ -111,7 +111,7 @@ def _print_change(shown: "tuple[Mapping[str, Any], ConfigChange, str]") -> None:
         say(f"note: without effect while the environment variable {answer['overridden_by']} is set")
 
 
-@config.command("set")
+@config.command("set", context_settings={"ignore_unknown_options": True})  # -3 is a value
 @prints(_print_change)
 def set_config(
     context: typer.Context,

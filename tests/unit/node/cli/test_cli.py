@@ -152,6 +152,16 @@ def test_a_bad_expiry_is_refused_before_anything_is_asked(
     assert run_command(monkeypatch, "repo", "invite", "x", "--expires", "soon") != 0
 
 
+def test_a_value_that_begins_with_a_minus_is_told_its_bounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RAVEL_HOME", str(tmp_path / "home"))
+    run_command(monkeypatch, "init", "--clear")
+    code = run_command(monkeypatch, "config", "set", "storage.size_max", "-3")
+    assert code == ERROR_KINDS["bad_config"].exit_code
+    assert "size_max is a number from 0 to 1073741824, not -3" in capsys.readouterr().err
+
+
 def test_a_no_changes_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True, readline=lambda: "n\n"))
     monkeypatch.setattr(typer, "prompt", lambda *_, **__: "n")
