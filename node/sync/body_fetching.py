@@ -210,14 +210,19 @@ async def fetch_opened(hub: Hub, ids: Collection[CommitId]) -> bool:
     except StorageError as error:  # what is here is shown all the same
         log.error("storage failed", error=str(error))
         return False
-    here = hub.replica.tables.topics  # without those of a repo that was deleted meanwhile
-    nums, topics = list(opened), [here[num].topic for num in set(opened.values()) if num in here]
+    tables = hub.replica.tables
+    here = [
+        tables.topics[num] for num in set(opened.values()) if num in tables.topics
+    ]  # not of deleted repos
+    nums, topics = list(opened), [one.topic for one in here]
     if not topics:
         return False
     # Also while nobody is there: who connects later is asked only if it is known that bodies are missing.
     hub.opened.update(topics)
     hub.absences.ring()
-    if not any(source.has_joined(topic) for source in hub.sources for topic in topics):
+    # On any topic of the repos: those of ended epochs rest until something of them is asked for.
+    around = {one.topic for num in {topic.repo_num for topic in here} for one in tables.topics_in(num)}
+    if not any(source.has_joined(topic) for source in hub.sources for topic in around):
         return False
     owed = len(nums)
     ends_at = trio.current_time() + OPENED_SECONDS_MAX

@@ -211,6 +211,8 @@ async def test_posts_of_ended_epochs_whose_topics_rest_go_too(
         rule(carol, 90)
         assert await look(carol) == len(OLD)
         assert await posts(carol) == [*GONE, *NEW, "of the next epoch"]
+    async with online((carol, alice)):
+        assert await opened(carol) == [*OLD, *NEW, "of the next epoch"], "their topics rest again, until then"
 
 
 async def test_what_this_user_wrote_stays(nodes: list[Node], autojump_clock: MockClock) -> None:
