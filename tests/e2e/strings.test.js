@@ -104,3 +104,11 @@ test("why a relay takes no more of a repo is said in words, and a reason of a ne
     assert.ok(said(one, "of_a_newer_relay").includes("of_a_newer_relay"));
   }
 });
+
+test("a device of one's own is named in German in the case that the sentence asks for", () => {
+  const own = { peer: "a".repeat(52), name: "", relay: false, owner: { mine: true, device: "Desk" } };
+  const said = (code, peers) => german.standingSentence({ parts: [{ code, peers, count: 0 }] }, () => "heute");
+  assert.match(said("comparing", [own]), /mit deinem Gerät Desk/);
+  assert.match(said("comparing", [{ ...own, owner: { mine: true, device: "" } }]), /mit deinem anderen Computer/);
+  assert.match(said("in_sync", [own]), /dein Gerät Desk hat alles/i);
+});

@@ -39,7 +39,7 @@ export function Holders({ repo }) {
 function Holder({ one }) {
   const called = text.calledPeer(one);
   const id = one.owner?.user ?? one.peer;
-  const face = one.relay ? html`<${Icon} name="laptop" />` : html`<${Face} id=${id} name=${called} size="s" isOn=${one.connected} />`;
+  const face = one.relay ? html`<${Icon} name="laptop" />` : html`<${Face} id=${id} name=${(one.owner?.mine && !one.name && one.owner.device) || called} size="s" isOn=${one.connected} />`;
   const isMember = memberOf(id);
   const name = isMember ? html`<a class="person whole-row" href=${beside("person", id)}><bdi>${called || id.slice(0, 12)}</bdi></a>` : called ? html`<bdi>${called}</bdi>` : html`<a class="id" href=${beside("peers")}>${one.relay ? text.relay : ""} ${one.peer.slice(0, 12)}</a>`;
   return html`${face}<span class="grow"><b class="cut">${name}</b><${Has} holder=${one} /></span>`;

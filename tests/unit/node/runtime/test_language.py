@@ -30,6 +30,11 @@ FOR_PROGRAMS = re.compile(
             "gleichauf mit Ben's laptop, relay.example und 2 weitere seit gestern 10:02",
         ),
         (
+            "in sync with your Desk since yesterday 10:02",
+            "gleichauf mit deinem Gerät Desk seit gestern 10:02",
+        ),
+        ("in sync with your other computer", "gleichauf mit deinem anderen Computer"),
+        (
             "behind by 3 commits, to come from Ben; 2 of your files are on this computer only, as far as known",
             "3 Commits im Rückstand, Nachschub von Ben; 2 Dateien von dir nur auf diesem Computer, soweit bekannt",
         ),
