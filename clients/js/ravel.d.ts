@@ -638,6 +638,7 @@ export interface MemberChangeView {
   earlier_name: string | null;
   kind: "joined" | "granted" | "lowered" | "excluded" | "left" | "renamed" | "device_added" | "device_removed";
   permission: "read" | "write" | "manage" | "admin" | "owner" | null;
+  stated_name: string | null;
   time: number;
   user: string;
   user_name: string;

@@ -72,8 +72,8 @@ _CHANGES: Final[Mapping[str, str]] = {
     "lowered": "lowered {who}: may {may}",
     "excluded": "excluded {who}",
     "left": "left",
-    "device_added": "added a computer: may {may}",
-    "device_removed": "removed a computer",
+    "device_added": "added the computer {device}: may {may}",
+    "device_removed": "removed the computer {device}",
     "renamed": "was called {before} before",
 }
 """Kind of a change of members -> what its author did."""
@@ -81,12 +81,15 @@ _CHANGES: Final[Mapping[str, str]] = {
 
 def _change_row(one: Mapping[str, Any]) -> Mapping[str, Any]:
     who = person(one["user_name"], one["user"])
+    device = person(one["stated_name"] or "", one["user"])  # all devices are called as the person is
     may = (
         one["permission"]
         if one["permission"] in ("read", "write", "manage")
         else f"all that an {one['permission']} may"
     )
-    said = _CHANGES.get(one["kind"], one["kind"]).format(who=who, may=may, before=one["earlier_name"])
+    said = _CHANGES.get(one["kind"], one["kind"]).format(
+        who=who, may=may, device=device, before=one["earlier_name"]
+    )
     return {**one, "change": f"({in_language(said)})"}
 
 

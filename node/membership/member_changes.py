@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from node.ingest.membership_facts import Stated
 from node.ingest.replica import Replica
 from node.sync.hub import Hub
 from protocol.formats.body import DeviceGrant, Grant, Invite, Join, Permission, Remove
@@ -48,8 +49,8 @@ def list_changes(replica: Replica, repo: Repo, limit: int, since: int) -> list[M
         changes += membership.profiles.considered()
         # Of equal times the order of arrival stays, in which causes come first.
         changes.sort(key=lambda one: one.timestamp)
-        name_of = partial(replica.people.name, repo.repo_id)
-        views = _views(changes, membership.now(), membership.operations, name_of)
+        name_of, stated = partial(replica.people.name, repo.repo_id), replica.people.stated(repo.repo_id)
+        views = _views(changes, membership.now(), membership.operations, name_of, stated)
         return [*deque((one for one in views if one["time"] >= since), maxlen=limit)]
 
 
@@ -58,6 +59,7 @@ def _views(
     now: Resolution,
     operations: Operations,
     name_of: Callable[[UserId], str],
+    stated: Stated,
 ) -> Iterator[MemberChangeView]:
     called: dict[UserId, str | None] = {}
     there: set[UserId] = set()
@@ -71,6 +73,7 @@ def _views(
             "kind": kind,
             "user": id_text(user),
             "user_name": name_of(user),
+            "stated_name": None if user not in stated else stated[user].name,
             "author": id_text(one.author),
             "author_name": name_of(one.author),
             "permission": None if permission is None else permission.name.lower(),

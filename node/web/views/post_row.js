@@ -88,7 +88,7 @@ function called(user, name) {
 /** Changes of members, a line each. */
 export function Came({ changes }) {
   return changes.map((one) => {
-    const [who, by] = [called(one.user, one.user_name), called(one.author, one.author_name)];
+    const [who, by] = [called(one.user, one.kind.startsWith("device_") ? one.stated_name : one.user_name), called(one.author, one.author_name)];
     const said = text.memberChanges[one.kind]?.(who, by, text.permissions[one.permission] ?? "", cut(one.earlier_name ?? ""));
     return said && html`<div class="event came" key=${one.commit}><${Icon} name="person" size="s" /><p><bdi>${said}</bdi> <span class="when" title=${whenExactly(one.time)}>${when(one.time)}</span></p></div>`;
   });

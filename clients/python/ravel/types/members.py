@@ -129,6 +129,9 @@ class MemberChangeView(TypedDict):
     ]
     user: Annotated[Id, means("The user whose membership or name has changed.")]
     user_name: PersonText
+    stated_name: Annotated[
+        str | None, means("What the user calls itself, which tells a person's devices apart. Null: nothing.")
+    ]
     author: Annotated[
         Id, means("The user who made the change; of `joined`, `left` and `renamed`, the same one.")
     ]

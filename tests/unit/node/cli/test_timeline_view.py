@@ -20,6 +20,7 @@ def _change(time: int, kind: str, permission: str | None = None) -> dict[str, An
         "kind": kind,
         "permission": permission,
         "earlier_name": "Bob",
+        "stated_name": "Desk",
     }
 
 
@@ -36,8 +37,8 @@ def test_changes_stand_where_they_belong_by_time() -> None:
         ("granted", "admin", "(granted Ben: may all that an admin may)"),
         ("lowered", "read", "(lowered Ben: may read)"),
         ("excluded", None, "(excluded Ben)"),
-        ("device_added", "write", "(added a computer: may write)"),
-        ("device_removed", None, "(removed a computer)"),
+        ("device_added", "write", "(added the computer Desk: may write)"),
+        ("device_removed", None, "(removed the computer Desk)"),
         ("left", None, "(left)"),
         ("renamed", None, "(was called Bob before)"),
         ("of a later version", None, "(of a later version)"),
