@@ -635,10 +635,10 @@ export interface MemberChangeView {
   author: string;
   author_name: string;
   commit: string;
+  device_name: string | null;
   earlier_name: string | null;
   kind: "joined" | "granted" | "lowered" | "excluded" | "left" | "renamed" | "device_added" | "device_removed";
   permission: "read" | "write" | "manage" | "admin" | "owner" | null;
-  stated_name: string | null;
   time: number;
   user: string;
   user_name: string;

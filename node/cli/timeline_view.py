@@ -81,7 +81,7 @@ _CHANGES: Final[Mapping[str, str]] = {
 
 def _change_row(one: Mapping[str, Any]) -> Mapping[str, Any]:
     who = person(one["user_name"], one["user"])
-    device = person(one["stated_name"] or "", one["user"])  # all devices are called as the person is
+    device = person(one["device_name"] or "", one["user"])  # all devices are called as the person is
     may = (
         one["permission"]
         if one["permission"] in ("read", "write", "manage")

@@ -4,7 +4,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from node.ingest.membership_facts import Stated
 from node.ingest.replica import Replica
 from node.sync.hub import Hub
 from protocol.formats.body import DeviceGrant, Grant, Invite, Join, Permission, Remove
@@ -50,7 +49,11 @@ def list_changes(replica: Replica, repo: Repo, limit: int, since: int) -> list[M
         # Of equal times the order of arrival stays, in which causes come first.
         changes.sort(key=lambda one: one.timestamp)
         name_of, stated = partial(replica.people.name, repo.repo_id), replica.people.stated(repo.repo_id)
-        views = _views(changes, membership.now(), membership.operations, name_of, stated)
+
+        def device_name(user: UserId) -> str:
+            return (stated[user].name or "") if user in stated else ""
+
+        views = _views(changes, membership.now(), membership.operations, name_of, device_name)
         return [*deque((one for one in views if one["time"] >= since), maxlen=limit)]
 
 
@@ -59,7 +62,7 @@ def _views(
     now: Resolution,
     operations: Operations,
     name_of: Callable[[UserId], str],
-    stated: Stated,
+    device_name: Callable[[UserId], str],
 ) -> Iterator[MemberChangeView]:
     called: dict[UserId, str | None] = {}
     there: set[UserId] = set()
@@ -73,7 +76,7 @@ def _views(
             "kind": kind,
             "user": id_text(user),
             "user_name": name_of(user),
-            "stated_name": None if user not in stated else stated[user].name,
+            "device_name": device_name(user) if kind.startswith("device_") else None,
             "author": id_text(one.author),
             "author_name": name_of(one.author),
             "permission": None if permission is None else permission.name.lower(),

@@ -1,4 +1,4 @@
-// What stands beside names: icons, faces of people, and tiles of repos. Names say the same, so that these are for the eye.
+// Icons, faces of people and tiles of repos: for the eye, since names say the same.
 
 import { memberOf, personOf } from "../state/node.js";
 import { text } from "../strings/text.js";
@@ -11,18 +11,18 @@ export function Icon({ name, size = "" }) {
   return html`<svg class=${`i ${size}`} aria-hidden="true"><use href=${`#i-${name}`} /></svg>`;
 }
 
-/** Colors that a person may choose, of those that a page shows. `chosen` is marked. */
+/** Colors that a person may choose; `chosen` is marked. */
 export function Hues({ chosen, choose }) {
   return html`<fieldset class="unfielded"><legend class="label">${text.color}</legend><div class="hues">${Array.from({ length: COLORS }, (_, one) => html`
     <input type="radio" name="hue" class=${`p${one}`} aria-label=${text.colorNumber(one + 1)} value=${one} checked=${one === chosen} onChange=${() => choose(one)} />`)}</div></fieldset>`;
 }
 
-/** How a person states one of the colors that a page shows; null: none. */
+/** How a person states a color; null: none. */
 export function statedOf(hue) {
   return hue === null ? null : Math.ceil((Number(hue) * COLORS_STATED) / COLORS);
 }
 
-/** A person: initials on the color that the person stated in the chosen repo, else on one that follows from the person's id. */
+/** A person: initials on the color stated in the chosen repo, else by the id. */
 export function Face({ id, name, color = memberOf(id)?.color ?? null, size = "", isOn = false }) {
   const letters = [...initials(name || id)].slice(0, size === "xs" ? 1 : 2).join("");
   return html`<span class=${`av ${size} ${colorOf(personOf(id), color)}${isOn ? " on" : ""}`} aria-hidden="true">${letters}</span>`;
@@ -34,7 +34,7 @@ export function Tile({ id, name }) {
 
 const colorOf = (id, stated) => `p${hueOf(id, stated)}`;
 
-/** Which of the colors that a page shows is a person's: as it was stated, else one that follows from the id. */
+/** The number of a person's color: as stated, else by the id. */
 export function hueOf(id, stated = null) {
   if (stated !== null) return Math.floor((stated * COLORS) / COLORS_STATED) % COLORS;
   let sum = 0;

@@ -16,19 +16,19 @@ const some = (part, one, several) => `${part.least ? "mindestens " : ""}${many(p
 const pace = ({ rate, seconds }) => (rate ? ` (${rate} je Sekunde${seconds === undefined ? "" : `, noch ${lasting(seconds)}`})` : "");
 
 /** A peer as this user calls it, else whose it is; empty where neither is known. */
-export function calledPeer({ name, owner }, isDative = false) {
+export function calledPeer({ name, owner }) {
   if (name || !owner) return name;
-  const your = isDative ? "deinem" : "dein";
-  if (owner.mine) return owner.device ? `${your} Gerät ${owner.device}` : `${your} ${isDative ? "anderen" : "anderer"} Computer`;
+  if (owner.mine) return owner.device ? `dein Gerät ${owner.device}` : "dein anderer Computer";
   return owner.name && owner.device ? `${owner.device} von ${owner.name}` : owner.name;
 }
 
-function peers(part, isDative = false) {
-  const names = (part.peers ?? []).map((one) => calledPeer(one, isDative) || `${one.relay ? "Relay" : "Computer"} ${one.peer.slice(0, ID_SHOWN)}`);
+function peers(part) {
+  const names = (part.peers ?? []).map((one) => calledPeer(one) || `${one.relay ? "Relay" : "Computer"} ${one.peer.slice(0, ID_SHOWN)}`);
   const more = part.code === "in_sync" && names.length ? part.count : 0;
   if (more) names.push(`${more} weitere`);
-  return names.length > 1 ? `${names.slice(0, -1).join(", ")} und ${names.at(-1)}` : names[0] || (isDative ? "einem anderen Computer" : "ein anderer Computer");
+  return names.length > 1 ? `${names.slice(0, -1).join(", ")} und ${names.at(-1)}` : names[0] || "ein anderer Computer";
 }
+const toPeers = (part) => peers(part).replaceAll("ein anderer C", "einem anderen C").replaceAll("dein G", "deinem G");
 const isSeveral = (part) => (part.peers ?? []).length > 1 || (part.code === "in_sync" && part.count > 0);
 const have = (part) => (isSeveral(part) ? "haben" : "hat");
 
@@ -95,22 +95,22 @@ const WORDS = {
       : `${some(one, "anderer Computer ist", "andere Computer sind")} verbunden${one.foreign ? ` (${one.foreign} mit einer anderen Version von Ravel)` : ""}, und keiner hat dieses Repo`,
   syncing: () => "anderen oder diesem Computer fehlt noch etwas",
   refused: (one) => `${peers(one)} ${isSeveral(one) ? "nehmen" : "nimmt"} nicht mehr davon: ${REFUSALS[one.reason] ?? one.reason}`,
-  comparing: (one) => `vergleicht mit ${peers(one, true)}`,
-  behind: (one) => `${some(one, "Änderung kommt", "Änderungen kommen")} noch von ${peers(one, true)}${pace(one)}`,
+  comparing: (one) => `vergleicht mit ${toPeers(one)}`,
+  behind: (one) => `${some(one, "Änderung kommt", "Änderungen kommen")} noch von ${toPeers(one)}${pace(one)}`,
   behind_quiet: (one) =>
-    `${some(one, "Änderung fehlt", "Änderungen fehlen")} noch von ${peers(one, true)}; nichts gekommen seit ${one.seconds >= QUIET_MAX_SECONDS ? "mehr als " : ""}${lasting(one.seconds)}`,
+    `${some(one, "Änderung fehlt", "Änderungen fehlen")} noch von ${toPeers(one)}; nichts gekommen seit ${one.seconds >= QUIET_MAX_SECONDS ? "mehr als " : ""}${lasting(one.seconds)}`,
   follows_parts: (one) => `${peers(one)} ${have(one)} nur Teile davon, oder das Repo, wie es vor einem Ausschluss war`,
   keeps_parts: (one) => `${peers(one)} ${isSeveral(one) ? "wissen" : "weiß"} von allem, ${have(one)} aber ${one.count ? `nur die Inhalte von ${some(one, "Zweig", "Zweigen")}` : "nicht alle Inhalte"}`,
   keeps_recent: (one) => `${peers(one)} ${isSeveral(one) ? "wissen" : "weiß"} von allem, ${have(one)} aber nur Beiträge von ${some(one, "Tag", "Tagen")}`,
   older_not_kept: (one) => `Beiträge und Dateien, die älter als ${some(one, "Tag", "Tage")} sind, müssen nicht hier sein und kommen beim Öffnen`,
   not_kept: (one) => `Inhalte von ${some(one, "Zweig", "Zweigen")} werden hier nicht behalten und kommen beim Öffnen`,
-  topics_waiting: (one) => `${some(one, "Teil davon wartet", "Teile davon warten")} auf den Vergleich mit ${peers(one, true)}`,
-  sending: (one) => `${some(one, "Änderung ist", "Änderungen sind")} auf dem Weg zu ${peers(one, true)}${pace(one)}`,
+  topics_waiting: (one) => `${some(one, "Teil davon wartet", "Teile davon warten")} auf den Vergleich mit ${toPeers(one)}`,
+  sending: (one) => `${some(one, "Änderung ist", "Änderungen sind")} auf dem Weg zu ${toPeers(one)}${pace(one)}`,
   stalled: (one, since) => {
     const isSilent = one.reason !== "takes_nothing";
     const uncounted = isSilent ? "vergleicht mit" : "Änderungen auf dem Weg zu";
     const what = one.count === undefined ? uncounted : `${some(one, "Änderung", "Änderungen")} auf dem Weg zu`;
-    return `${what} ${peers(one, true)}, ${isSilent ? "von dort kein Lebenszeichen" : "von dort keine Bestätigung"}${since}`;
+    return `${what} ${toPeers(one)}, ${isSilent ? "von dort kein Lebenszeichen" : "von dort keine Bestätigung"}${since}`;
   },
   unheld_unknown: () => "von niemandem sonst ist bekannt, dass er hat, was du schreibst",
   unheld: (one) => `${some(one, "Änderung", "Änderungen")} von dir nur auf diesem Computer, soweit bekannt`,

@@ -21,7 +21,7 @@ export function holderOf(holders, devices) {
   return holders.find(({ owner }) => devices.some((one) => one.user === owner?.user));
 }
 
-/** What a computer has, in words with a sign for the eye. One of who was excluded stays connected for a while. */
+/** What a computer has, in words and a sign. An excluded one stays connected for a while. */
 export function Has({ holder }) {
   const isStranger = holder.member === false;
   const sign = holder.has_all ? "" : holder.connected && !isStranger ? "going" : "off";

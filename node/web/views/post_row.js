@@ -73,7 +73,7 @@ export class Post extends Component {
   }
 }
 
-/** What stands before a row: who came or went meanwhile, its day, and that from here on all is new. */
+/** What stands before a row: who came or went, its day, and that all below is new. */
 export function Marks({ day, isSince, came }) {
   const earlier = day ? came.filter((one) => dayOf(one.time) !== day) : came;
   return html`<${Came} changes=${earlier} />${day && html`<div class="day"><h2>${dayName(day)}</h2></div>`}
@@ -88,7 +88,7 @@ function called(user, name) {
 /** Changes of members, a line each. */
 export function Came({ changes }) {
   return changes.map((one) => {
-    const [who, by] = [called(one.user, one.kind.startsWith("device_") ? one.stated_name : one.user_name), called(one.author, one.author_name)];
+    const [who, by] = [called(one.user, one.device_name ?? one.user_name), called(one.author, one.author_name)];
     const said = text.memberChanges[one.kind]?.(who, by, text.permissions[one.permission] ?? "", cut(one.earlier_name ?? ""));
     return said && html`<div class="event came" key=${one.commit}><${Icon} name="person" size="s" /><p><bdi>${said}</bdi> <span class="when" title=${whenExactly(one.time)}>${when(one.time)}</span></p></div>`;
   });
@@ -113,7 +113,7 @@ export function What({ item, branch, tab }) {
   return html`<a href=${addressOf(branch, panel, item.document)} tabindex=${tab}>${said}</a>`;
 }
 
-/** Of a merge and of a fork's first commit: which branch it names, where that is here. */
+/** The branch that a merge or a fork's first commit names, if it is here. */
 function ofOther(item) {
   const named = (item.merged ?? item.continues)?.branch;
   const repo = named && (repos.value ?? []).find((one) => one.branches.some(({ branch }) => branch === named));

@@ -129,8 +129,11 @@ class MemberChangeView(TypedDict):
     ]
     user: Annotated[Id, means("The user whose membership or name has changed.")]
     user_name: PersonText
-    stated_name: Annotated[
-        str | None, means("What the user calls itself, which tells a person's devices apart. Null: nothing.")
+    device_name: Annotated[
+        str | None,
+        means(
+            "Of `device_added`, `device_removed`: what the device calls itself; empty: nothing. It proves nothing."
+        ),
     ]
     author: Annotated[
         Id, means("The user who made the change; of `joined`, `left` and `renamed`, the same one.")

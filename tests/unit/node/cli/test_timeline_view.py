@@ -20,7 +20,7 @@ def _change(time: int, kind: str, permission: str | None = None) -> dict[str, An
         "kind": kind,
         "permission": permission,
         "earlier_name": "Bob",
-        "stated_name": "Desk",
+        "device_name": "Desk",
     }
 
 

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
+from node.authoring.writing import write_commit
 from node.membership.members import Members
 from node.runtime.errors import ServiceError
 from protocol.formats.body import DeviceGrant, Grant, Invite, Permission
+from protocol.formats.profiles import Profile
 from protocol.ids import InvitationKey, UserId
 from storage.commits.commits import load_timeline
 from storage.repos.repos import Branch, Repo
@@ -62,6 +64,7 @@ async def test_a_device_of_a_writer_writes_without_an_admin(
     await join(phone, laptop, tmp_path)
     assert held(laptop, work, phone) is Permission.WRITE
     phone.write(main_of(phone, work), "from the phone")
+    await write_commit(phone.hub, phone.author, root_of(phone, work), Profile("Pocket", None))
     await settle(laptop, phone, boss)
     await settle(laptop, phone)
     for node in (boss, laptop, phone):
@@ -71,8 +74,8 @@ async def test_a_device_of_a_writer_writes_without_an_admin(
     (stands,) = listed["devices"][1]["repos"]
     assert (stands["permission"], stands["shown"], stands["lacking"]) == ("write", True, False)
     changes = (await service_of(boss, tmp_path).people.member_changes.list_latest("work", 9, 0))["changes"]
-    told = [(one["kind"], one["user"], one["author"]) for one in changes]
-    assert ("device_added", user(phone), user(laptop)) in told
+    told = [(one["kind"], one["user"], one["author"], one["device_name"]) for one in changes]
+    assert ("device_added", user(phone), user(laptop), "Pocket") in told
 
 
 @pytest.mark.parametrize("permission", [Permission.READ, Permission.WRITE])
