@@ -48,6 +48,8 @@ def main():
         "--product", type=int, default=0, help="a multiple of ten, where histories are random"
     )
     asked = parser.parse_args()
+    if asked.product % 10:
+        parser.error("--product: a multiple of ten; others meet histories that Ravel is not told whole")
     if asked.js and shutil.which("node") is None:
         sys.exit("the judge in JavaScript needs Node.js 20, and `node` is not here")
     if asked.vectors:
