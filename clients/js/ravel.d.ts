@@ -2471,7 +2471,7 @@ export interface Revoked {
   made: MadeThing[];
 }
 
-/** The token of a request, and whom it acts for. */
+/** The token of a request, and its user. */
 export interface OwnToken {
   actions: ("admin" | "manage" | "metrics" | "node" | "read" | "write")[];
   branches: TokenBranch[];

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import Final
 
 Edit = tuple[int, int, str]
-"""What stands from one place of the old text to another, in characters, becomes a text."""
+"""An edit: its first and last place in the old text, in characters, and the text that stands there then."""
 _LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
 _WORD: Final = re.compile(r"\w+|\s+|[^\w\s]")
 _COMPARED_MAX: Final = 5000

@@ -84,7 +84,7 @@ _QUOTES: Final = "A text of several words stands in quotes; what is set by an op
 _MAIN: Final = "main"
 """The branch that most repos have."""
 _NEAR: Final = 0.7
-"""How alike a word and a command are that may be the same."""
+"""Least likeness of a word and a command, from 0 to 1, at which the command is suggested."""
 _SHOWN_MAX: Final = 5
 """Commands that one hint names."""
 

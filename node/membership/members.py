@@ -50,9 +50,9 @@ class _Removal:
     """Members that are taken down together."""
 
     users: dict[UserId, Permission | None]
-    """Who is taken down to what; who was named comes first."""
+    """Members and what each keeps; the named member comes first."""
     user: UserId
-    """Who was named."""
+    """The member that the request names."""
     others: list[UserId]
     """Users of the same person that stay members: as they are, or as others than the person let them in."""
 

@@ -96,7 +96,7 @@ class _Row(NamedTuple):
     num: int
     size: int
     is_inner: bool
-    """It names others."""
+    """The block names others."""
 
 
 @dataclass(slots=True)

@@ -100,7 +100,7 @@ class World:
     branches: list[BranchId] = field(default_factory=list)
     offers: list[CommitId] = field(default_factory=list)
     lent: list[tuple[str, str]] = field(default_factory=list)
-    """Who made a device grant, and to whom."""
+    """Authors and users of device grants."""
     written: list[Written] = field(default_factory=list)
     views: dict[str, list[View]] = field(default_factory=dict)
     given: dict[str, set[EpochId]] = field(default_factory=dict)

@@ -114,7 +114,7 @@ def test_ids_are_looked_up_by_their_keys(database: Database) -> None:
 @pytest.mark.sqlite  # the other way of the two to run a query
 @pytest.mark.slow
 def test_ids_that_peers_name_do_not_wait_for_the_collector(database: Database) -> None:
-    """It counts objects and not bytes: a peer that named ids which nobody holds made a node grow by 82 MiB in 15 seconds."""
+    """The collector counts objects, not bytes: a peer that named ids which nobody holds made a node grow by 82 MiB."""
     absent = [some_id(number) for number in range(_KEYS)]
     left: dict[str, int] = {}
     with database.write() as connection:

@@ -74,7 +74,7 @@ def test_what_precedes_any_of_some_is_found_pair_by_pair_or_in_one_walk(
 def test_what_precedes_some_is_found_without_a_walk_through_all_that_came_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of a flood of commits beside one another, all that was merged before would be walked through at each write."""
+    """A walk through all that was merged before would cost more with each write in a flood of commits."""
     asked, previous = list[int](), Tangle._previous
 
     def count_asked(tangle: Tangle, num: int) -> Sequence[int]:

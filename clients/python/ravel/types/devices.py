@@ -50,7 +50,7 @@ class DeviceList(TypedDict):
     stayed: list[StayedDevice]
     removed_by: Annotated[
         Id | None,
-        means("The first device of the person who took this user out of the devices. Null: nobody."),
+        means("First device of the person that removed this user. Null: nobody removed it."),
     ]
     removed_by_name: PersonText
 

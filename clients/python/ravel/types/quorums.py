@@ -67,5 +67,5 @@ class Proposal(TypedDict):
     repo: Id
     checkpoint: Annotated[Id | None, means("The checkpoint's commit, once it is made.")]
     devices: NotRequired[
-        Annotated[list[Id], means("Of a removal: for whom the same was proposed, beside the user.")]
+        Annotated[list[Id], means("Other users whose removal was proposed at the same time.")]
     ]

@@ -50,7 +50,7 @@ class TokenView(TypedDict):
 
 
 class OwnToken(TokenView):
-    """The token of a request, and whom it acts for."""
+    """The token of a request, and its user."""
 
     user: Annotated[Id, means("The author of what is written with it.")]
 

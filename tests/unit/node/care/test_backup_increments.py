@@ -309,7 +309,7 @@ def test_links_in_a_folder_of_backups_are_not_followed(tmp_path: Path, node: Nod
 def test_a_pipe_in_a_folder_of_backups_is_named_and_never_opened(
     tmp_path: Path, node: Node, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """Whoever opens one may wait for ever, and a device may do anything then."""
+    """A pipe may keep its reader waiting for ever, and a device may do anything when it is opened."""
     _back_up(tmp_path)
     path = tmp_path / "all" / name
     if path.is_dir():

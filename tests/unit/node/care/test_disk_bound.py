@@ -315,7 +315,7 @@ async def test_files_that_nobody_has_opened_come_while_there_is_room(
 
 
 def _older(**bytes_of: int) -> list[int]:
-    """What each step has to give, by its days: a step has what those before it have."""
+    """Bytes that each step of days gives: a step gives what those before it give, too."""
     found, total = list[int](), 0
     for days in STEPS:
         total += bytes_of.get(f"d{days}", 0)

@@ -1,4 +1,4 @@
-"""What takes something away that no command gives back is asked about, by name, and refused where nobody can be asked."""
+"""Questions before what no command gives back: they name it, and without a terminal the command is refused."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Who is taken for one person in a repo, and who goes along where one of its users is removed."""
+"""Users of one person in a repo, and those that go along when one of them is removed."""
 
 from typing import Final
 
