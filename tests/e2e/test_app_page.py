@@ -7,7 +7,6 @@ from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from textwrap import dedent
 from typing import Any, Final
 
 import pytest
@@ -21,7 +20,7 @@ ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "apps" / "python.md"
 API_PAGE: Final = ROOT / "docs" / "apps" / "http-api.md"
 DATA_PAGE: Final = ROOT / "docs" / "apps" / "data-model.md"
-BACKUPS_PAGE: Final = ROOT / "docs" / "communities" / "backups.md"
+LINES: Final = ROOT / "examples" / "old_branch_lines.py"
 
 
 def test_the_lines_of_the_page_run(standing: Peer) -> None:
@@ -61,9 +60,7 @@ def test_an_editor_types_as_the_page_of_the_data_model_says(standing: Peer) -> N
 
 
 def test_lines_of_a_branch_are_imported_as_they_were(standing: Peer, tmp_path: Path) -> None:
-    [block] = re.findall(r"^   ```python\n(.*?)^   ```", BACKUPS_PAGE.read_text(), re.DOTALL | re.MULTILINE)
-    (tmp_path / "lines.py").write_text(dedent(block))
-    command = [sys.executable, str(tmp_path / "lines.py"), str(standing.home), "notes:main"]
+    command = [sys.executable, str(LINES), str(standing.home), "notes:main"]
     done = subprocess.run(command, capture_output=True, check=True)
     (tmp_path / "main.jsonl").write_bytes(done.stdout)
     standing.client.create_branch("notes", "carried")
