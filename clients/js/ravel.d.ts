@@ -2930,7 +2930,7 @@ export class Ravel {
   addFiles(values: { branch: string } & { files: { name: string; content: Blob | ArrayBuffer | Uint8Array | string }[] }, options?: RequestOptions): Promise<AddedFiles>;
   /** Read a file, whole or one range of its bytes. */
   getFile(values: { branch: string; file: string }, options?: RequestOptions): Promise<Download>;
-  /** Remove a file from a branch. Nodes that have its content keep it. */
+  /** Remove a file from a branch. Its content stays on the nodes that have it. */
   removeFile(values: { branch: string; file: string }, options?: RequestOptions): Promise<RemovedFile>;
   /** Import a batch of another system's commits. */
   importCommits(values: { branch: string } & ImportRequest, options?: RequestOptions): Promise<ImportResult>;

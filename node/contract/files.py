@@ -134,7 +134,7 @@ REMOVE_FILE: Final = Endpoint(
     path="/branches/{branch}/files/{file}",
     stability="stable",
     scopes=WRITE_BRANCH,
-    summary="Remove a file from a branch. Nodes that have its content keep it.",
+    summary="Remove a file from a branch. Its content stays on the nodes that have it.",
     answer=RemovedFile,
     errors=WRITE_ERRORS,
 )

@@ -37,8 +37,8 @@ class RepoRequest(NameRequest, frozen=True, kw_only=True):
     council: Annotated[
         Annotated[int, Meta(ge=2, le=OWNER_COUNT_MAX)] | None,
         Meta(
-            description="Number of founders, more than half, who must agree to exclude or demote anybody. "
-            "Null: nobody can exclude a founder."
+            description="How many founders together can exclude or demote any member, another founder too. It is more "
+            "than half of the founders. Null: nobody can exclude a founder."
         ),
     ] = None
 

@@ -439,7 +439,7 @@ class DocumentsCalls(SyncCaller):
         return self._call(ADD_FILES, {"branch": branch}, content)
 
     def remove_file(self, branch: str, file: str) -> RemovedFile:
-        """Remove a file from a branch. Nodes that have its content keep it."""
+        """Remove a file from a branch. Its content stays on the nodes that have it."""
         return self._call(REMOVE_FILE, {"branch": branch, "file": file})
 
     def import_commits(self, branch: str, items: Sequence[Mapping[str, object]], source: str) -> ImportResult:

@@ -127,9 +127,10 @@ class StoreBound(TypedDict):
             "alone",
             "stuck",
             description=(
-                "`giving_up`: over it, and old contents of others leave. `alone`: over it, and no computer of a member that "
-                "keeps posts of any age is connected. `stuck`: over it, and what is left is this user's, recent, shown by "
-                "nobody, or no content of a post or file."
+                "`under`: the store is within the bound. Otherwise it takes more. `giving_up`: old contents of other users "
+                "are being removed. `alone`: no member's node that keeps posts of any age is connected, so nothing is "
+                "removed. `stuck`: nothing more can be removed. What is left is this user's own, is recent, is held by no "
+                "other connected node, or is neither a post nor a file."
             ),
         ),
     ]

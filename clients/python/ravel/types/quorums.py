@@ -21,7 +21,7 @@ class CouncilView(TypedDict):
     """The founders who exclude and demote any member together, founders too."""
 
     threshold: Count
-    signers: Annotated[list[Id], means("Founders who are owners yet.")]
+    signers: Annotated[list[Id], means("Founders who are still owners.")]
     signer_names: Annotated[list[PersonText], means("In the same order.")]
 
 
