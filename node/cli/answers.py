@@ -207,22 +207,20 @@ def prints(
         )
 
         subject, others = _subject(signature)
-        is_optional = (
-            subject is not None
-            and given is not None
-            and given.annotation == "Client"
-            and (subject.default == "" or (subject.name == "repo" and bool(others)))
-        )
+        client = given.name if given is not None and given.annotation == "Client" else ""
+        optional = ""  # name of the parameter that a line may leave out
+        if client and subject and (subject.default == "" or (subject.name == "repo" and others)):
+            optional = subject.name
 
         @wraps(function)
         def command(*, as_json: bool, **values: object) -> None:
             context: Any = values.pop(_CONTEXT)
             verbose = bool(values.pop(_VERBOSE, False))
             if given is not None:
-                values[given.name] = _LateClient(context) if given.annotation == "Client" else context
+                values[given.name] = _LateClient(context) if client else context
             try:
-                if is_optional and not values[subject.name]:  # type: ignore[union-attr]  # it is there
-                    values |= _left_out(context, values[given.name], subject.name, values, others)  # type: ignore[union-attr]
+                if optional and not values[optional]:
+                    values |= _left_out(context, values[client], optional, values, others)
                 found = function(**values)
             except ServiceError as error:
                 asked = vars(values[given.name]).get("_client") if given is not None else None
@@ -244,7 +242,7 @@ def prints(
                 raise typer.Exit(outcome.exit_code)
 
         kept = [one for one in signature.parameters.values() if one is not given]
-        if is_optional:
+        if optional:
             kept = [one.replace(default="") if one is subject else one for one in kept]
         by_name = inspect.Parameter.KEYWORD_ONLY
         added = [

@@ -358,9 +358,8 @@ class _TimelinePrinter:
             _TIMELINE({**answer, "items": [*without_attached(answer["items"]), *arriving["items"]]})
 
 
-def _line(item: "Mapping[str, Any]") -> str:
-    # The API gives a CommitItem, or a row of members, which has a `change`.
-    return item.get("change") or post_text(item, 2 * _TEXT_WIDTH) or kind_line(item)  # type: ignore[arg-type]
+def _line(item: Any) -> str:  # noqa: ANN401  # a CommitItem, or a row of members, which has a `change`
+    return item.get("change") or post_text(item, 2 * _TEXT_WIDTH) or kind_line(item)
 
 
 _DIGEST = Fields("digest", ("commits of the branch", "commits"), ("heads", "head_count"))

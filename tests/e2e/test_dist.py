@@ -141,7 +141,7 @@ def test_the_version_is_the_projects() -> None:
 def test_systemd_takes_the_units(tmp_path: Path, unit: str) -> None:
     text = (ROOT / "configs/ravel.service").read_text().replace("/usr/local/bin/ravel", "/bin/true")
     if unit == "of a user":  # systemd looks whether the program is there
-        text = unit_text(Path("/tmp/a %h $b"), Path("/tmp/a %h"), python="/bin/true")  # noqa: S108
+        text = unit_text(Path("/tmp/a %h $b"), Path("/tmp/a %h"), python="/bin/true")  # noqa: S108  # never made
     (tmp_path / "ravel.service").write_text(text)
     manager = ["--user"] if unit == "of a user" else []
     done = subprocess.run(

@@ -322,7 +322,7 @@ async def test_a_damaged_commit_is_left_out_and_counted(
             alice.write(main, f"post {number}")
         damaged = len(commits_of(alice))
 
-        def load(connection: Any, topic: Any, nums: Sequence[int], *more: Any) -> list[bytes]:  # noqa: ANN401
+        def load(connection: Any, topic: Any, nums: Sequence[int], *more: Any) -> list[bytes]:  # noqa: ANN401  # as the function takes it
             if damaged in nums:
                 raise DamagedBlock("a block")
             return load_publications(connection, topic, nums, *more)
@@ -357,7 +357,7 @@ async def test_the_cost_of_a_bundle_grows_with_what_it_carries(
     looks = 0
 
     def counting(work: Callable[..., Any]) -> Callable[..., Any]:
-        def count(*given: Any, **named: Any) -> Any:  # noqa: ANN401
+        def count(*given: Any, **named: Any) -> Any:  # noqa: ANN401  # as the function has it
             nonlocal looks
             looks += 1
             return work(*given, **named)

@@ -35,7 +35,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
         for name, handle in (("stdout", stdout), ("stderr", stderr)):
             if handle is not None:
                 opened.append(handle)
-                monkeypatch.setattr(sys, name, open(handle, "w", closefd=False))  # noqa: SIM115
+                monkeypatch.setattr(sys, name, open(handle, "w", closefd=False))  # noqa: SIM115  # closed with the test
         monkeypatch.setattr(sys, "argv", ["ravel", *arguments])
         with pytest.raises(SystemExit) as caught:
             main()
@@ -106,7 +106,7 @@ def test_messages_that_cannot_be_written_change_no_exit_code(
 
 def test_a_daemon_goes_on_where_its_output_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
     full = os.open(FULL, os.O_WRONLY)
-    monkeypatch.setattr(sys, "stdout", open(full, "w", closefd=False))  # noqa: SIM115
+    monkeypatch.setattr(sys, "stdout", open(full, "w", closefd=False))  # noqa: SIM115  # closed with the test
     lose_output()
     print("ready", flush=True)
     os.close(full)

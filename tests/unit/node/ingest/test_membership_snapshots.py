@@ -159,7 +159,7 @@ def _replace_parts(parts: list[tuple[int, bytes]]) -> Callable[[Connection], obj
 
 
 def _set_content(change: str) -> Callable[[Connection], object]:
-    return lambda connection: connection.execute(text(f"UPDATE membership_parts SET content = {change}"))  # noqa: S608
+    return lambda connection: connection.execute(text(f"UPDATE membership_parts SET content = {change}"))  # noqa: S608  # ours
 
 
 _CHANGES = {

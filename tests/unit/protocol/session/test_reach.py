@@ -17,7 +17,7 @@ from protocol.session.reach import Reach, host_named, host_of, is_public, networ
         ("fd00::1", Reach.PRIVATE),
         ("93.184.216.34", Reach.EVERYBODY),
         ("2606:4700::1", Reach.EVERYBODY),
-        ("0.0.0.0", None),  # noqa: S104
+        ("0.0.0.0", None),  # noqa: S104  # nothing listens there
         ("::", None),
         ("224.0.0.1", None),
         ("ff02::1", None),
