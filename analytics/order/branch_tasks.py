@@ -27,6 +27,7 @@ FAULTS: Final = {
 }
 """Why a commit has no place in the order, as the `fault` column says it."""
 
+STATED_RANK: Final = "exported_rank"
 CARRIED: Final = (
     "repo_id",
     "repo_name",
@@ -40,7 +41,7 @@ CARRIED: Final = (
     "time",
     "received_at",
     "shown_at",
-    "exported_rank",
+    STATED_RANK,
     "is_disputed",
 )
 """What an analysis compares and counts of commits besides their order; the rank that an export states is `exported_rank`."""
@@ -119,6 +120,7 @@ def linearize_batches(
             acks=acks,
             sequence=table["sequence"].to_numpy(),
             marks=table["mark"].to_numpy(),
+            stated=_stated_ranks(table) if STATED_RANK in carried else None,
         )
     )
     faults: Any = pa.array([None, *FAULTS.values()])
@@ -143,6 +145,11 @@ def linearize_batches(
             *(columns.plain(column.take(pa.array(rows))) for column in more.values()),
         ]
         yield pa.RecordBatch.from_arrays(arrays, [*names, *more])
+
+
+def _stated_ranks(table: pa.Table) -> kernel.Ints | None:
+    column = table[STATED_RANK]
+    return None if column.null_count else column.to_numpy()
 
 
 def _digests(order: kernel.Linearization, commit_ids: kernel.Bytes) -> Any:  # noqa: ANN401  # as in `analytics.order.columns`

@@ -108,7 +108,12 @@ def _write_rows(
     assert context is not None, "Spark calls this"
     # An attempt has a file of its own: another of the same task may be at work.
     name = f"{context.partitionId():06d}-{context.taskAttemptId()}.parquet"
-    alike: Any = [column for column in schema.names if column != "commit_id"]
+    # Ids of commits are all different, and numbers mostly: what is named again and again is bytes and texts.
+    alike: Any = [
+        field.name
+        for field in schema
+        if field.name != "commit_id" and (pa.types.is_binary(field.type) or pa.types.is_string(field.type))
+    ]
     rows = 0
     with (
         _open_file(f"{folder}/{name}", environment) as file,

@@ -2,8 +2,8 @@
 
 Many branches are packed into each task: rows are spread by a hash of the branch, and every task orders all its branches
 in one call of `analytics.order.kernel`. (One call per branch, as `applyInArrow` makes, costs a hundred times as much when
-branches are small and many.) The rank that an export states is no input there. A branch that would not fit a task's
-memory, about 0.7 KB a commit, is a giant, and ordered by many (`analytics.order.large_branches`).
+branches are small and many.) Ranks that an export states are taken where they solve the equations of ranks. A branch that
+would not fit a task's memory, about 0.7 KB a commit, is a giant, and ordered by many (`analytics.order.large_branches`).
 What tasks do is in `analytics.order.branch_tasks`.
 """
 

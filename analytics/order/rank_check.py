@@ -192,9 +192,8 @@ def find_rows(tangle: Ints, commit_ids: Bytes, effects: Ints, acks: Bytes) -> In
         return np.empty(0, np.int64)
     starts = kernel.prefixes(commit_ids)
     by_prefix = np.argsort(starts)
-    at = np.searchsorted(starts[by_prefix], kernel.prefixes(acks))
-    found = by_prefix[np.minimum(at, len(starts) - 1)]
-    is_it = (commit_ids[found] == acks).all(axis=1) & (tangle[found] == tangle[effects])
+    found = by_prefix[kernel.search_near(starts[by_prefix], kernel.prefixes(acks))]
+    is_it = kernel.are_same(commit_ids[found], acks) & (tangle[found] == tangle[effects])
     return np.where(is_it, found, -1)
 
 

@@ -1,5 +1,7 @@
 """The order of many tangles at once, against its definition, on sound input and on any other."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -129,6 +131,34 @@ def test_causal_order_takes_the_fast_way_to_the_same_order(commits: Commits) -> 
     _check(commits[::-1])
 
 
+@given(_any_commits(), st.integers(-1, 9), st.integers(0, 7))
+def test_false_stated_ranks_change_nothing(commits: Commits, false: int, at: int) -> None:
+    columns = _columns(commits)
+    found = kernel.linearize_tangles(columns)
+    stated = np.zeros(len(commits), np.int64)
+    stated[found.row] = found.rank
+    stated[at : at + 1] = false
+    _assert_equal(kernel.linearize_tangles(replace(columns, stated=stated)), found)
+
+
+@given(_sound_commits())
+def test_true_stated_ranks_are_taken_and_not_computed_again(commits: Commits) -> None:
+    columns = _columns(commits)
+    unmarked = replace(columns, marks=np.zeros_like(columns.marks))
+    stated = np.empty(len(commits), np.int64)
+    order = kernel.linearize_tangles(unmarked)
+    stated[order.row] = order.rank
+    found = kernel.linearize_tangles(columns)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delattr(kernel, "_ranks")
+        _assert_equal(kernel.linearize_tangles(replace(columns, stated=stated)), found)
+
+
+def _assert_equal(one: kernel.Linearization, other: kernel.Linearization) -> None:
+    for name in kernel.Linearization.__slots__:
+        assert getattr(one, name).tolist() == getattr(other, name).tolist(), name
+
+
 def test_equal_prefixes_of_ids_are_told_apart() -> None:
     low, high = bytes(32), bytes(31) + b"\x01"
     order = kernel.linearize_tangles(
@@ -166,6 +196,5 @@ def test_columns_that_do_not_fit_together_are_refused() -> None:
         {"ack_offsets": np.array([0, 0, 2], np.int64)},
         {"commit_ids": sound.commit_ids[:, :31]},
     ):
-        columns = {name: getattr(sound, name) for name in kernel.Tangles.__slots__}
         with pytest.raises(ValueError, match=r"length|bytes|span"):
-            kernel.linearize_tangles(kernel.Tangles(**{**columns, **broken}))
+            kernel.linearize_tangles(replace(sound, **broken))

@@ -5,7 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from analytics.order.range_order import count_places, sort_rows
+from analytics.order.kernel import sort_rows
+from analytics.order.range_order import count_places
 
 
 @pytest.mark.parametrize("start", [b"", b"\x00" * 8, b"\xff12345678"], ids=["differ", "zeros", "alike"])
