@@ -21,7 +21,7 @@ Object.assign(globalThis, {
 });
 const { enter, lock, notices, session } = await import("./state/session.js");
 const { hasDevices, refresh, repos } = await import("./state/node.js");
-const { text } = await import("./strings/text.js");
+const { text } = await import("./strings/opened.js");
 const { change } = await import("./views/person.js");
 
 enter("token"); // its watch of the node is never answered

@@ -3,10 +3,15 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { text as german } from "./strings/de.js";
 import { ofRelay as germanOfRelay } from "./strings/de_relay.js";
-import { text } from "./strings/en.js";
 import { ofRelay } from "./strings/en_relay.js";
+
+const OPENED = ["branches", "joining", "node", "people"]; // texts of views that are loaded when they are opened
+const FIRST = ["posts"]; // of a first visit
+const saidIn = async (part) => Object.values(await import(`./strings/${part}.js`)).find((one) => typeof one === "object");
+const parts = (language) => Promise.all(OPENED.map((part) => saidIn(`${language}_${part}`)));
+const text = Object.assign({}, await saidIn("en"), ...(await parts("en")));
+const german = Object.assign({}, await saidIn("de"), ...(await parts("de")));
 
 const STANDING = readFileSync(new URL("./strings/en_standing.js", import.meta.url), "utf8");
 
@@ -56,10 +61,10 @@ test("every language has the same texts, of the same form and with the same valu
 
 test("no file of a language takes the place of what another one of it says", async () => {
   for (const [language, of] of [["en", text], ["de", german]]) {
-    for (const part of ["joining", "node", "people", "posts"]) {
-      const said = Object.values(await import(`./strings/${language}_${part}.js`)).find((one) => typeof one === "object");
-      for (const [name, value] of Object.entries(said)) assert.equal(of[name], value, `${language}_${part} ${name}`);
-    }
+    const first = await saidIn(language);
+    for (const part of FIRST) for (const [name, value] of Object.entries(await saidIn(`${language}_${part}`))) assert.equal(of[name], value, `${language}_${part} ${name}`);
+    const names = [...Object.keys(first), ...(await parts(language)).flatMap(Object.keys)];
+    assert.deepEqual(names.filter((one, at) => names.indexOf(one) < at), [], language);
   }
 });
 
@@ -70,7 +75,7 @@ const FOR_EXPERTS = ["commits", "heads", "commitsTitle", "topics", "rates", "pee
 test("words of makers stand for experts alone", () => {
   const found = [];
   for (const language of ["en", "de"]) {
-    for (const part of ["", "_joining", "_node", "_people", "_posts", "_relay", "_standing"]) {
+    for (const part of ["", "_branches", "_joining", "_node", "_people", "_posts", "_relay", "_standing"]) {
       const lines = readFileSync(new URL(`./strings/${language}${part}.js`, import.meta.url), "utf8").split("\n");
       for (const line of lines) {
         if (/^(\/\/|import|\s*\/\*\*)/.test(line) || FOR_EXPERTS.some((key) => new RegExp(`^\\s*(const )?${key}\\b`).test(line))) continue;

@@ -175,6 +175,47 @@ def test_a_page_goes_on_after_the_daemon_was_started_again(tmp_path: Path, page:
 
 
 @pytest.mark.extended
+@pytest.mark.usefixtures("engine")
+def test_a_view_that_cannot_be_loaded_says_so_and_comes_when_it_can(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        config = alice.home / "config.toml"
+        port = alice.client.url.rpartition(":")[2]
+        config.write_text(
+            config.read_text().replace('listen = "127.0.0.1:0"', f'listen = "127.0.0.1:{port}"')
+        )
+        alice.client.create_repo("notes")
+        _enter(page, alice)
+        page.until(f"{ROWS}.length === 1")
+        assert not any(url.endswith("/views/settings.js") for url in page.requested()), (
+            "not before it is opened"
+        )
+        _forget_worker(page)
+        alice.stop()
+        page.until("document.getElementById('live').textContent.includes('not connected')")
+        page.evaluate("location.hash = '#/-/settings'")
+        page.until("document.querySelector('#no-view [role=alert]')")
+        page.click("#no-view button")
+        page.until("document.querySelector('#no-view button')")
+        alice.start()
+        page.until("document.getElementById('live').textContent.includes('All is well')")
+        page.evaluate("document.querySelector('#no-view button')?.click()")
+        page.until("document.getElementById('setting-filter')")
+
+
+def _forget_worker(page: Browser) -> None:
+    """Have the browser keep no file of the page for when the node is away, as one does that was never here before."""
+    page.evaluate(
+        "window.isForgotten = false;"
+        "navigator.serviceWorker.ready.then(async (one) => {"
+        "  await one.unregister();"
+        "  for (const name of await caches.keys()) await caches.delete(name);"
+        "  window.isForgotten = true;"
+        "})"
+    )
+    page.until("window.isForgotten")
+
+
+@pytest.mark.extended
 def test_only_repos_that_have_changed_are_asked_for(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice") as (alice,):
         ids = {name: alice.client.create_repo(name)["repo"] for name in ("one", "two", "three")}

@@ -1,7 +1,8 @@
 // Icons, faces of people and tiles of repos: for the eye, since names say the same.
 
-import { memberOf, personOf } from "../state/node.js";
+import { memberChanges, memberOf, personOf } from "../state/node.js";
 import { text } from "../strings/text.js";
+import { short } from "./format.js";
 import { html } from "./html.js";
 
 const COLORS = 12; // of style/base.css
@@ -47,4 +48,9 @@ function initials(name) {
   const words = name.match(/[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/gu) ?? ["·"];
   const first = [...words[0]][0];
   return (words.length > 1 ? first + [...words.at(-1)][0] : first).toUpperCase();
+}
+
+/** What a member is called, or was before they went. */
+export function nameOf({ user, name = memberChanges.value.findLast((one) => one.user === user)?.user_name }) {
+  return name || short(user);
 }

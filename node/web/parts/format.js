@@ -3,6 +3,7 @@
 import { text } from "../strings/text.js";
 
 const WHO_MAX = 40;
+const NAMES_SHOWN = 5; // of files, in one notice
 const WEEKDAY_MS = 5 * 24 * 3600 * 1000; // for which a weekday alone names a day
 export const ID_SHOWN = 12; // characters that stand for an id
 
@@ -98,4 +99,10 @@ export function cut(name) {
 /** Whether none of these addresses (`host:port`) can be dialed from another machine. */
 export function isOnlyHere(addresses) {
   return addresses.every((address) => /^(127\.|localhost:|\[::1\])/.test(address));
+}
+
+/** Some names in a sentence. */
+export function namesOf(names) {
+  const shown = names.slice(0, NAMES_SHOWN).join(", ");
+  return names.length > NAMES_SHOWN ? `${shown} ${text.andMore(names.length - NAMES_SHOWN)}` : shown;
 }

@@ -8,7 +8,7 @@
 // that is made anew gets a new id, for what the old one said may count again.
 
 import { keep, takeKept } from "./kept_changes.js";
-import { text } from "../strings/text.js";
+import { text } from "../strings/opened.js";
 import { signal } from "../vendor/signals.js";
 
 const PUSH_MS = 300; // between a key and its push: several keys are one update

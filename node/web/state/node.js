@@ -85,6 +85,11 @@ export function memberOf(user) {
   return membersByUser.value.get(user);
 }
 
+/** Devices of a person of the chosen repo, named by any of them, the first one first; none of who is no member. */
+export function devicesOf(user) {
+  return persons.value.find((devices) => devices.some((one) => one.user === user)) ?? [];
+}
+
 /** The key by which a user's person is known in the chosen repo: all computers of a person have the same. */
 export function personOf(user) {
   return memberOf(user)?.person ?? user;
@@ -109,6 +114,8 @@ export function addressOf(branch, panel = "", argument = "") {
   const parts = [branch || "-", panel, encodeURIComponent(argument)];
   return `#/${parts.join("/").replace(/\/+$/, "")}`;
 }
+
+export const INVITE = "invite"; // in the address of the members: the dialog is open
 
 export function go(branch, panel = "", argument = "") {
   location.hash = addressOf(branch, panel, argument);

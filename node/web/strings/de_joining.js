@@ -31,15 +31,9 @@ export const ofJoining = {
   joining: (name) => `Beitritt zu ${name}. Es füllt sich, sobald ein Mitglied verbunden ist.`,
   joined: (name) => `Du bist jetzt Mitglied von ${name}.`,
   following: (name) => `Du liest jetzt ${name}.`,
-  leaveTitle: "Dieses Repo verlassen",
-  leaveAbout: "Du bist dann kein Mitglied mehr; auf dem ersten deiner Geräte gehen alle. Was geschrieben wurde, bleibt bei allen, und du behältst, was du hast.",
-  leave: "Verlassen",
-  leaveQuestion: (name) => `${name} verlassen? Nur eine neue Einladung bringt dich zurück.`,
-  left: (name) => `Du hast ${name} verlassen.`,
-  forgetTitle: "Von diesem Computer löschen",
-  forgetAbout: "Alle Beiträge und Dateien verlassen diesen Computer. Andere Mitglieder behalten ihre, und wer Mitglied ist, bleibt es.",
-  forget: "Löschen",
-  forgetQuestion: (name) => `${name} von diesem Computer löschen?`,
-  lastCopyQuestion: (why) => `${why} Trotzdem alles löschen? Dann hat es vielleicht niemand mehr.`,
-  forgotten: (name) => `${name} wurde von diesem Computer gelöscht.`,
+  linkHint: "ravel:invite:…",
+
+  // A new repo
+  newRepoAbout: "Ein Repo ist ein Ort für eine Gruppe. Es gehört dir. Niemand sonst sieht es, bis du jemanden einlädst.",
+  created: (name) => `${name} ist angelegt. Lade andere unter Personen ein.`,
 };

@@ -1,6 +1,10 @@
 // German texts of the node's own pages: as en_node.js.
 
-export const many = (count, one, several) => `${count.toLocaleString("de")} ${count === 1 ? one : several}`;
+import { many } from "./de_counts.js";
+import { transferred } from "./de_standing.js";
+
+const commits = (count) => many(count, "Commit", "Commits");
+const topicStates = { "in sync": "gleichauf", receiving: "empfängt", sending: "sendet", comparing: "vergleicht", waiting: "wartet", "not joined": "nicht dabei" };
 
 export const ofNode = {
   // Storage and log
@@ -70,18 +74,6 @@ export const ofNode = {
   noticesImpossible: "Dieser Browser hat keine, oder gibt sie nur verschlüsselten Seiten und denen des eigenen Computers.",
   turnOn: "Anschalten",
   turnOff: "Abschalten",
-  mentionedYou: (who) => `${who} erwähnt dich`,
-  somebodyJoined: (count, repo) => (count === 1 ? `Ein neues Mitglied in ${repo}` : `${count} neue Mitglieder in ${repo}`),
-  somebodyAsks: (repo) => `Jemand bittet um Aufnahme in ${repo}`,
-
-  // Unread
-  unreadWord: "ungelesen",
-  unreadCount: (count, isMore) => `${count}${isMore ? "+" : ""}`,
-  mentionsOf: (count) => many(count, "Erwähnung", "Erwähnungen"),
-  newSince: "Neu seit deinem letzten Besuch",
-  isNewToYou: "Neu",
-  firstUnread: "Erster ungelesener",
-  titleWith: (count, name) => `(${count}) ${name}`,
 
   // Health
   healthAbout: "Was ravel doctor sieht: Ordner, Schlüssel, Platte, Speicher, Uhr, andere Computer und Exporte. Es ändert nichts.",
@@ -148,15 +140,6 @@ export const ofNode = {
     joinAbout: "Jemand hat dir einen Link geschickt oder zeigt dir sein Quadratbild.",
     newAbout: "Niemand sieht es, bis du jemanden einlädst.",
   },
-  nothingForYou: "Niemand wartet auf dich: keine Erwähnung, keine Bitte, kein Angebot.",
-  nothingUnread: "Du hast alles gelesen.",
-  seeAll: "Alles als gelesen markieren",
-  mentionsIn: (place) => `erwähnt dich in ${place}`,
-  asksInto: (repo) => `bittet um Aufnahme in ${repo}`,
-  offersTo: (kind, repo) => `${kind === "pull" ? "bietet Änderungen an" : "möchte kommentieren"} in ${repo}`,
-  goThere: "Hingehen",
-  compareWords: "Die Wörter vergleichen",
-  lookAtIt: "Ansehen",
   showWords: "Meine 24 Wörter zeigen",
   wordsWarning: "Die Wörter sind dein Schlüssel auf Papier: Mit ihnen bist du auf einem neuen Computer wieder du. Wer sie liest, kann sich für dich ausgeben, für immer. Gib acht, dass niemand deinen Bildschirm sieht.",
   wordsAbout: "Schreib sie in dieser Reihenfolge auf Papier, und verwahre es gut. Mach kein Foto davon.",
@@ -244,16 +227,7 @@ export const ofNode = {
   makeReport: "Den Bericht machen",
   makeReportAgain: "Noch einmal machen",
   closeReport: "Schließen",
-
   relayRoom: (size, most, topics) => `${size} von ${most} · ${many(topics, "versiegelte Kopie", "versiegelte Kopien")}`,
-
-  // The node does not answer
-  away: "Ravel antwortet nicht",
-  awayAbout: "Es läuft nicht, oder es startet gerade neu. Diese Seite versucht es von selbst wieder und macht dort weiter, wo du warst.",
-  awayHow: "Wenn es so bleibt, starte es auf seinem Computer:",
-  awayCommand: "ravel up",
-  tryNow: "Jetzt versuchen",
-  lostSince: (time) => `Ravel antwortet seit ${time} nicht. Du siehst, was bis dahin kam; die Seite macht von selbst weiter.`,
 
   // Join by a picture of a QR code
   scan: "Mit der Kamera lesen",
@@ -262,4 +236,81 @@ export const ofNode = {
   scanAim: "Halte den QR-Code vor die Kamera.",
   scanNothing: "In diesem Bild ist kein QR-Code eines Links.",
   scanRefused: "Die Kamera lässt sich hier nicht benutzen: Erlaube sie im Browser, oder wähle ein Bild.",
+
+  unknown: "unbekannt",
+
+  // Peers
+  peersUnknown: "Diese Seite ist nicht mit Ravel verbunden, darum ist von anderen Computern nichts bekannt.",
+  noPeers: "Noch ist kein anderer Computer bekannt. Lade jemanden ein, tritt mit einem Link bei, oder füge unten einen Computer hinzu.",
+  addPeer: "Einen Computer hinzufügen",
+  address: "Adresse",
+  addressHint: "host:port oder wss://name",
+  nodeId: "Seine Kennung",
+  isRelay: "Er ist ein Relay",
+  throughRelay: (name) => `über das Relay ${name}`,
+  byWebSocket: "über WebSocket",
+  punched: "durch beide Router",
+  directions: { in: "von dort", out: "von hier" },
+  peerStates: { connected: "verbunden", dialing: "wird versucht", waiting: "nicht erreicht" },
+  topics: (inSync, shared, behind) => `${inSync} von ${many(shared, "gemeinsamen Topic", "gemeinsamen Topics")} gleichauf, ${commits(behind)} im Rückstand`,
+  rates: (sent, sentRate, received, receivedRate) => `Commits: ${sent} gesendet (${sentRate}/s), ${received} empfangen (${receivedRate}/s)`,
+  transfer: (topic) =>
+    `${topicStates[topic.state] ?? topic.state}${topic.progress ? `, ${transferred(topic.progress)}` : ""}${topic.stalled_because ? ", steht still" : ""}`,
+  lastError: (error) => `letzter Fehler: ${error}`,
+  known: (count) => `${many(count, "bekannte Adresse", "bekannte Adressen")}, nicht verbunden`,
+  reached: (time) => `erreicht ${time}`,
+  banned: "Gesperrt",
+  ban: "Sperren",
+  bannedNow: (name) => `${name} ist gesperrt.`,
+  unban: "Entsperren",
+  banQuestion: (name) => `${name} sperren? Ravel lehnt Verbindungen von dort dann ab.`,
+  removePeerQuestion: (name) => `${name} entfernen? Ravel sucht diesen Computer dann nicht mehr.`,
+
+  // Names and devices
+  meAbout: "Wie du dich in allen Repos nennst, in die du schreiben darfst. Andere sehen es; ein Name beweist nichts.",
+  myName: "Dein Name",
+  stated: { due: "wird innerhalb einer Minute gesagt", not_permitted: "du darfst dort nicht schreiben", stated: "gesagt" },
+  petnames: "Wie du andere nennst",
+  petnamesAbout: "Nur du siehst diese Namen. Du gibst sie unter Personen und Verbindungen.",
+  noPetnames: "Du hast noch keine Namen gegeben.",
+  devicesAtMachine: "Geräte werden am Computer mit Ravel hinzugefügt und entfernt.",
+  namesAtMachine: "Namen werden am Computer mit Ravel gegeben.",
+  devicesAbout: "Mehrere Computer einer Person. Sie teilen Repos, und andere sehen eine Person. Ist einer verloren oder gestohlen, entferne ihn hier.",
+  noDevices: "Das ist dein einziges Gerät.",
+  thisDevice: "dieses",
+  firstDevice: "das erste",
+  deviceJoining: "Das andere Gerät hat noch nicht geantwortet. Lass beide laufen.",
+  addDevice: "Ein Gerät hinzufügen",
+  deviceLinkAbout: "Öffne diesen Link innerhalb einer Stunde auf dem neuen Gerät. Wer ihn zuerst benutzt, bekommt alle deine Repos.",
+  syncDevices: "Meine Repos noch einmal senden",
+  deviceMay: (repo, may, isLacking) => `${repo}: ${may || "nichts"}${isLacking ? ". „Meine Repos noch einmal senden“ auf dem ersten Gerät gibt den Rest." : ""}`,
+  handedOn: (count) => `${many(count, "Repo", "Repos")} gesendet.`,
+  becomeDevice: "Dies zu einem Gerät eines anderen machen",
+  becomeDeviceAbout: "Füge den Link ein, den das andere Gerät gemacht hat. Dieser Computer nimmt dann an dessen Repos teil.",
+  removeDeviceQuestion: (name) => ({
+    title: `${name} aus allen Repos entfernen?`,
+    lines: ["Es bekommt nichts Neues: Deine Repos bekommen neue Schlüssel.", "Was darauf ist, bleibt dort. Wer es hat, kann das lesen, wenn keine Passphrase seine Schlüssel versiegelt.", "Taucht es wieder auf, lässt es sich neu hinzufügen."],
+  }),
+  deviceRemoved: (name, count) => `${name} wurde aus ${many(count, "Repo", "Repos")} entfernt.`,
+  deviceLeft: (name) => `In diesen Repos ist wegen ${name} noch etwas zu tun:`,
+
+  // Browsers
+  stay: "Angemeldet bleiben",
+  stayAbout: "Diese Seite vergisst dich, wenn ihr Tab geschlossen wird. Wo niemand sonst diesen Computer benutzt, bleib angemeldet: Dann öffnet sie ein Lesezeichen.",
+  stays: (name) => `Dieser Browser bleibt angemeldet, als ${name}.`,
+  stayed: "Du bleibst hier angemeldet. Ein Lesezeichen dieser Seite öffnet sie von jetzt an.",
+  browsersAbout: "Browser anderer Geräte, etwa eines Telefons. Ein verbundener Browser darf, was du darfst, bis du ihn beendest.",
+  browsersReach: (addresses) => `Sie erreichen Ravel unter ${addresses}`,
+  noBrowsers: "Kein Browser ist verbunden.",
+  noRemote: "Andere Geräte erreichen diese Seite nicht.",
+  openRemoteAbout: (port) => `Ravel kann sie verschlüsselt auf Port ${port} zeigen, Browsern, die du verbindest.`,
+  openRemote: "Andere Geräte heranlassen",
+  remoteWaits: "Andere Geräte erreichen diese Seite nach dem nächsten Start. In einem Terminal auf diesem Computer:",
+  pairBrowser: "Einen Browser verbinden",
+  pairAbout: (code) => `Lies das mit dem Telefon, oder öffne den Link dort, innerhalb von 10 Minuten. Es gilt einmal. Code: ${code}`,
+  pairAtMachine: "Browser werden am Computer mit Ravel verbunden und beendet.",
+  paired: (name) => `${name} ist verbunden.`,
+  revokeBrowserQuestion: (name) => `${name} abmelden? Er muss dann neu eingelassen werden.`,
+  browserFacts: (paired, used, until, one) =>
+    [`${one.here ? "dieser Computer, angemeldet" : "verbunden"} ${paired}`, used ? `zuletzt benutzt ${used}` : "nie benutzt", one.revoked ? "beendet; aufgehoben für das, was damit gemacht wurde" : one.expired ? "abgelaufen" : `bis ${until}`].join(" · "),
 };

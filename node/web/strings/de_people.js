@@ -1,6 +1,6 @@
 // German texts of people: as en_people.js.
 
-import { many } from "./de_node.js";
+import { many } from "./de_counts.js";
 
 export const ofPeople = {
   // Members
@@ -10,7 +10,6 @@ export const ofPeople = {
   looksAlike: "Eine andere Person hat einen Namen, der diesem gleicht.",
   rolesAbout: "Besitzer und Admins bestimmen, wer hier ist. Verwalter benennen auch Zweige. Andere Mitglieder schreiben, oder lesen nur.",
   noMember: "Kein Mitglied dieses Repos mehr.",
-  notMember: "kein Mitglied",
   memberSince: (time, by) => `Mitglied seit ${time}${by ? `, eingelassen von ${by}` : ""}`,
   founded: "Hat dieses Repo gegründet",
   callsItself: (name) => `Nennt sich ${name}`,
@@ -38,11 +37,9 @@ export const ofPeople = {
     title: `${device} aus ${repo} ausschließen?`,
     lines: ["Der Computer bekommt nichts Neues. Die Person und ihre anderen Computer bleiben.", "Was dort geschrieben wurde, ohne dies zu sehen, zählt nicht, bis du es zählen lässt."],
   }),
-  staying: (count) => (count ? ` ${many(count, "Computer derselben Person ist", "Computer derselben Person sind")} geblieben.` : ""),
   excluded: (name, voided) => `${name} wurde ausgeschlossen.${voided ? ` ${many(voided, "Änderung zählt", "Änderungen zählen")} nun anders.` : ""}`,
   history: "Was sich geändert hat",
   invite: "Einladen",
-  inviteTo: (repo) => `In ${repo} einladen`,
   inviteKinds: {
     join: ["Sie treten sofort bei", "Wer den Link hat, ist Mitglied. Schick ihn Leuten, denen du traust, auf einem Weg, dem du traust."],
     ask: ["Sie bitten, du lässt sie ein", "Der Link allein öffnet nichts. Gut für einen Gruppenchat oder ein Schwarzes Brett. Ihr vergleicht sechs Wörter."],
@@ -63,12 +60,7 @@ export const ofPeople = {
   openLinks: "Offene Links",
   endOf: (title) => `Beenden: ${title}`,
   done: "Fertig",
-  closeDialog: "Schließen",
   peopleCount: (count) => many(count, "Person", "Personen"),
-  names: (addresses) => `Er nennt ${addresses}.`,
-  onlyNear: "Nur Computer im selben Netz erreichen das.",
-  onlyHere: (addresses) => `Er nennt nur ${addresses}, was kein anderer Computer erreicht. Sag unter Einstellungen, wo andere diesen Computer erreichen, oder benutze unter Verbindungen ein Relay.`,
-  noAddress: "Er nennt keine Adresse, die andere erreichen. Sag unter Einstellungen, wo andere diesen Computer erreichen, oder benutze unter Verbindungen ein Relay.",
   proposeQuestion: (name, keeps) =>
     `Dem müssen zuerst andere zustimmen. Vorschlagen, ${keeps ? `${name} auf ${keeps} herabzusetzen` : `${name} auszuschließen`}?`,
   propose: "Vorschlagen",
@@ -80,7 +72,6 @@ export const ofPeople = {
   user: "Ihre Id",
 
   // Requests to be let in
-  asking: (count) => many(count, "Person bittet um Aufnahme", "Personen bitten um Aufnahme"),
   askLink: (requests, until, isFull) => `${many(requests, "Bitte", "Bitten")}, bis ${until}${isFull ? ", voll" : ""} `,
   close: "Beenden",
   closeQuestion: "Diesen Link beenden? Wer durch ihn gebeten und keine Antwort hat, wird nicht mehr eingelassen.",
@@ -103,4 +94,12 @@ export const ofPeople = {
   askedOf: (admin, until) => `Gerichtet an ${admin}, bis ${until}.`,
   cancelRequest: "Die Bitte zurücknehmen",
   cancelQuestion: (name) => `Die Bitte um Aufnahme in ${name} zurücknehmen?`,
+
+  // The table of people
+  nameOfPerson: "Name",
+  role: "Rolle",
+  roleOf: (name) => `Rolle von ${name}`,
+  has: "Hat",
+  computers: (count) => many(count, "Computer", "Computer"),
+  thisComputer: "dieser Computer",
 };

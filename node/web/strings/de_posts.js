@@ -1,6 +1,6 @@
 // German texts of posts: as en_posts.js.
 
-import { many } from "./de_node.js";
+import { many } from "./de_counts.js";
 
 const DAY = new Intl.DateTimeFormat("de-DE", { weekday: "long", day: "numeric", month: "long" });
 const DAY_OF_YEAR = new Intl.DateTimeFormat("de-DE", { weekday: "long", day: "numeric", month: "long", year: "numeric" });

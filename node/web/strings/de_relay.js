@@ -1,6 +1,6 @@
 // German texts of the view of a relay, which come with it: as en_relay.js.
 
-import { many } from "./de_node.js";
+import { many } from "./de_counts.js";
 
 const fullFirst = { quota: "Ihr Platz (relay.size_max)", disk: "Die Platte" };
 const refusedWhat = { topic: "versiegelte Kopie", commits: "Ladung Änderungen", file: "Datei", circuit: "Durchleitung", link: "Link für ein Konto" };

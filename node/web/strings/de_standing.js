@@ -1,6 +1,6 @@
 // How a repo stands with others, in German: as en_standing.js.
 
-import { many } from "./de_node.js";
+import { many } from "./de_counts.js";
 
 const PEOPLE_NAMED_MAX = 3;
 const QUIET_MAX_SECONDS = 600; // from which on the node counts no further
@@ -13,6 +13,10 @@ export const lasting = (seconds) => {
 };
 
 const some = (part, one, several) => `${part.least ? "mindestens " : ""}${many(part.count, one, several)}`;
+/** How far a transfer is, as far as that is known. */
+export const transferred = ({ done, total, rate, seconds_left }) =>
+  `${done} von ${total ?? "unbekannt vielen"} Änderungen${rate ? `, ${rate}/s` : ""}${seconds_left === null ? "" : `, noch ${lasting(seconds_left)}`}`;
+
 const pace = ({ rate, seconds }) => (rate ? ` (${rate} je Sekunde${seconds === undefined ? "" : `, noch ${lasting(seconds)}`})` : "");
 
 /** A peer as this user calls it, else whose it is; empty where neither is known. */

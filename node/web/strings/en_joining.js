@@ -1,4 +1,4 @@
-// English texts of coming to a repo and going: links, joining, leaving, deleting. Part of `text` in en.js.
+// English texts of coming to a repo: links, joining, a new one. Part of `text` in opened.js.
 
 export const ofJoining = {
   joinAbout: "Paste the link that you were sent. Nothing happens before you have seen where it leads.",
@@ -31,15 +31,9 @@ export const ofJoining = {
   joining: (name) => `Joining ${name}. It fills as soon as a member is connected.`,
   joined: (name) => `You are a member of ${name} now.`,
   following: (name) => `You read ${name} now.`,
-  leaveTitle: "Leave this repo",
-  leaveAbout: "You stop being a member; on the first of your devices, they all do. What was written stays with everybody, and you keep what you have.",
-  leave: "Leave",
-  leaveQuestion: (name) => `Leave ${name}? Only a new invitation brings you back.`,
-  left: (name) => `You left ${name}.`,
-  forgetTitle: "Delete from this computer",
-  forgetAbout: "All its posts and files leave this computer. Other members keep theirs, and who is a member stays one.",
-  forget: "Delete",
-  forgetQuestion: (name) => `Delete ${name} from this computer?`,
-  lastCopyQuestion: (why) => `${why} Delete it all the same? Then nobody may have it any more.`,
-  forgotten: (name) => `${name} was deleted from this computer.`,
+  linkHint: "ravel:invite:…",
+
+  // A new repo
+  newRepoAbout: "A repo is a place for a group. You are its owner. Nobody else sees it until you invite them.",
+  created: (name) => `${name} was created. Invite others under People.`,
 };

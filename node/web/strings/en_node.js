@@ -1,6 +1,7 @@
-// English texts of the node's own pages: settings, health, backup, tokens, report, notices. Part of `text` in en.js.
+// English texts of the node's own pages: settings, health, backup, tokens, report, notices. Part of `text` in opened.js.
 
-export const many = (count, one, several = `${one}s`) => `${count.toLocaleString("en")} ${count === 1 ? one : several}`;
+import { many } from "./en_counts.js";
+import { transferred } from "./en_standing.js";
 
 export const ofNode = {
   // Storage and log
@@ -70,18 +71,6 @@ export const ofNode = {
   noticesImpossible: "This browser has none, or gives them only to encrypted pages and to those of the computer itself.",
   turnOn: "Turn on",
   turnOff: "Turn off",
-  mentionedYou: (who) => `${who} mentions you`,
-  somebodyJoined: (count, repo) => (count === 1 ? `A new member in ${repo}` : `${count} new members in ${repo}`),
-  somebodyAsks: (repo) => `A person asks to be let into ${repo}`,
-
-  // Unread
-  unreadWord: "unread",
-  unreadCount: (count, isMore) => `${count}${isMore ? "+" : ""}`,
-  mentionsOf: (count) => many(count, "mention"),
-  newSince: "New since your last visit",
-  isNewToYou: "New",
-  firstUnread: "First unread",
-  titleWith: (count, name) => `(${count}) ${name}`,
 
   // Health
   healthAbout: "What ravel doctor sees: the folder, keys, disk, store, clock, other computers and exports. It changes nothing.",
@@ -148,15 +137,6 @@ export const ofNode = {
     joinAbout: "Somebody sent you a link, or shows you its square picture.",
     newAbout: "Nobody sees it until you invite them.",
   },
-  nothingForYou: "Nobody waits for you: no mention, no request, no offer.",
-  nothingUnread: "You have read everything.",
-  seeAll: "Mark all as read",
-  mentionsIn: (place) => `mentions you in ${place}`,
-  asksInto: (repo) => `asks to be let into ${repo}`,
-  offersTo: (kind, repo) => `${kind === "pull" ? "offers changes" : "wants to comment"} in ${repo}`,
-  goThere: "Go there",
-  compareWords: "Compare the words",
-  lookAtIt: "Look at it",
   showWords: "Show my 24 words",
   wordsWarning: "The words are your key on paper: with them you are yourself again on a new computer. Anyone who reads them can be you, for ever. Take care that no one sees your screen.",
   wordsAbout: "Write them on paper, in this order, and keep it safe. Take no picture of them.",
@@ -244,16 +224,7 @@ export const ofNode = {
   makeReport: "Make the report",
   makeReportAgain: "Make it again",
   closeReport: "Close",
-
   relayRoom: (size, most, topics) => `${size} of ${most} · ${many(topics, "sealed copy", "sealed copies")}`,
-
-  // The node does not answer
-  away: "Ravel does not answer",
-  awayAbout: "It is not running, or restarts. This page tries again by itself and goes on where you were.",
-  awayHow: "If it stays so, start it on its computer:",
-  awayCommand: "ravel up",
-  tryNow: "Try now",
-  lostSince: (time) => `Ravel does not answer since ${time}. You see what came until then; the page goes on by itself.`,
 
   // Join by a picture of a QR code
   scan: "Scan with the camera",
@@ -262,4 +233,81 @@ export const ofNode = {
   scanAim: "Hold the QR code in front of the camera.",
   scanNothing: "There is no QR code of a link in this picture.",
   scanRefused: "The camera cannot be used here: allow it in the browser, or choose a picture.",
+
+  unknown: "unknown",
+
+  // Peers
+  peersUnknown: "This page is not connected to Ravel, so nothing is known of other computers.",
+  noPeers: "No other computer is known yet. Invite a person, join by a link, or add a computer below.",
+  addPeer: "Add a computer",
+  address: "Address",
+  addressHint: "host:port or wss://name",
+  nodeId: "Its id",
+  isRelay: "It is a relay",
+  throughRelay: (name) => `through relay ${name}`,
+  byWebSocket: "by WebSocket",
+  punched: "through both routers",
+  directions: { in: "incoming", out: "outgoing" },
+  peerStates: { connected: "connected", dialing: "being tried", waiting: "not reached" },
+  topics: (inSync, shared, behind) => `${inSync} of ${many(shared, "shared topic")} in sync, ${many(behind, "commit")} behind`,
+  rates: (sent, sentRate, received, receivedRate) => `commits: ${sent} sent (${sentRate}/s), ${received} received (${receivedRate}/s)`,
+  transfer: (topic) =>
+    `${topic.state}${topic.progress ? `, ${transferred(topic.progress)}` : ""}${topic.stalled_because ? ", stalled" : ""}`,
+  lastError: (error) => `last error: ${error}`,
+  known: (count) => `${many(count, "known address", "known addresses")}, not connected`,
+  reached: (time) => `reached ${time}`,
+  banned: "Banned",
+  ban: "Ban",
+  bannedNow: (name) => `${name} is banned.`,
+  unban: "Unban",
+  banQuestion: (name) => `Ban ${name}? This computer then refuses its connections.`,
+  removePeerQuestion: (name) => `Remove ${name}? This computer looks for it no more.`,
+
+  // Names and devices
+  meAbout: "What you call yourself in all repos where you may write. Others see it; a name proves nothing.",
+  myName: "Your name",
+  stated: { due: "it will be stated within a minute", not_permitted: "you may not write there", stated: "stated" },
+  petnames: "What you call others",
+  petnamesAbout: "Only you see these names. Set them under People and Connections.",
+  noPetnames: "You have given no names yet.",
+  devicesAtMachine: "Devices are added and removed on the computer with Ravel.",
+  namesAtMachine: "Names are set on the computer with Ravel.",
+  devicesAbout: "Several computers of one person. They share repos, and others see one person. Is one lost or stolen, remove it here.",
+  noDevices: "This is your only device.",
+  thisDevice: "this one",
+  firstDevice: "the first",
+  deviceJoining: "The other device has not answered yet. Leave both running.",
+  addDevice: "Add a device",
+  deviceLinkAbout: "Open this link on the new device within the hour. The first user of it gets all your repos.",
+  syncDevices: "Send my repos again",
+  deviceMay: (repo, may, isLacking) => `${repo}: ${may || "nothing"}${isLacking ? ". “Send my repos again” on the first device gives the rest." : ""}`,
+  handedOn: (count) => `${many(count, "repo")} sent.`,
+  becomeDevice: "Make this a device of another",
+  becomeDeviceAbout: "Paste the link that the other device made. This computer then takes part in its repos.",
+  removeDeviceQuestion: (name) => ({
+    title: `Remove ${name} from all repos?`,
+    lines: ["It gets nothing new: your repos get new keys.", "What is on it stays there. Whoever has it may read that, unless a passphrase seals its keys.", "Found again, it can be added anew."],
+  }),
+  deviceRemoved: (name, count) => `${name} was removed from ${many(count, "repo")}.`,
+  deviceLeft: (name) => `In these repos something is left to do about ${name}:`,
+
+  // Browsers
+  stay: "Stay signed in",
+  stayAbout: "This page forgets you when its tab is closed. Where nobody else uses this computer, stay signed in: a bookmark then opens it.",
+  stays: (name) => `This browser stays signed in, as ${name}.`,
+  stayed: "You stay signed in here. A bookmark of this page opens it from now on.",
+  browsersAbout: "Browsers of other devices, such as a phone. A paired browser may do what you may, until you revoke it.",
+  browsersReach: (addresses) => `They reach this computer at ${addresses}`,
+  noBrowsers: "No browser is paired.",
+  noRemote: "Other computers cannot reach this page.",
+  openRemoteAbout: (port) => `Ravel can show it encrypted on port ${port}, to browsers that you pair.`,
+  openRemote: "Let other devices reach it",
+  remoteWaits: "Other computers reach this page after the next start. In a terminal on the computer with Ravel:",
+  pairBrowser: "Pair a browser",
+  pairAbout: (code) => `Scan this with the phone, or open the link there, within 10 minutes. It works once. Code: ${code}`,
+  pairAtMachine: "Browsers are paired and revoked on the computer with Ravel.",
+  paired: (name) => `${name} is paired.`,
+  revokeBrowserQuestion: (name) => `Sign ${name} out? It then has to be let in again.`,
+  browserFacts: (paired, used, until, one) =>
+    [`${one.here ? "this computer, signed in" : "paired"} ${paired}`, used ? `last used ${used}` : "never used", one.revoked ? "revoked; kept for what was made with it" : one.expired ? "expired" : `until ${until}`].join(" · "),
 };

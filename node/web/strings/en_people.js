@@ -1,6 +1,6 @@
-// English texts of people: who is in a repo, one of them, invitations, and who asks to be let in. Part of `text` in en.js.
+// English texts of people: who is in a repo, one of them, invitations, and who asks to be let in. Part of `text` in opened.js.
 
-import { many } from "./en_node.js";
+import { many } from "./en_counts.js";
 
 export const ofPeople = {
   // Members
@@ -10,7 +10,6 @@ export const ofPeople = {
   looksAlike: "Another person has a name that looks like this one.",
   rolesAbout: "Owners and admins decide who is here. Managers also name branches. Writers post. Readers read.",
   noMember: "Not a member of this repo now.",
-  notMember: "not a member",
   memberSince: (time, by) => `Member since ${time}${by ? `, let in by ${by}` : ""}`,
   founded: "Founded this repo",
   callsItself: (name) => `Calls itself ${name}`,
@@ -38,11 +37,9 @@ export const ofPeople = {
     title: `Exclude ${device} from ${repo}?`,
     lines: ["It gets nothing new. The person and their other computers stay.", "What was written there without seeing this does not count, until you make it count."],
   }),
-  staying: (count) => (count ? ` ${many(count, "computer")} of the same person stayed.` : ""),
   excluded: (name, voided) => `${name} was excluded.${voided ? ` ${many(voided, "change")} ${voided === 1 ? "counts" : "count"} no more, or again.` : ""}`,
   history: "What changed",
   invite: "Invite",
-  inviteTo: (repo) => `Invite to ${repo}`,
   inviteKinds: {
     join: ["They join at once", "Whoever has the link is a member. Send it to people you trust, by a way you trust."],
     ask: ["They ask, you let them in", "The link alone opens nothing. Good for a group chat or a notice board. You compare six words."],
@@ -63,12 +60,7 @@ export const ofPeople = {
   openLinks: "Open links",
   endOf: (title) => `End: ${title}`,
   done: "Done",
-  closeDialog: "Close",
   peopleCount: (count) => many(count, "person", "people"),
-  names: (addresses) => `It names ${addresses}.`,
-  onlyNear: "Only computers in the same network can reach it.",
-  onlyHere: (addresses) => `It names only ${addresses}, which no other computer can reach. Say under Settings where others reach this computer, or use a relay under Connections.`,
-  noAddress: "It names no address that others can reach. Say under Settings where others reach this computer, or use a relay under Connections.",
   proposeQuestion: (name, keeps) =>
     `Others have to agree to that first. Propose to ${keeps ? `lower ${name} to ${keeps}` : `exclude ${name}`}?`,
   propose: "Propose",
@@ -80,7 +72,6 @@ export const ofPeople = {
   user: "Their id",
 
   // Requests to be let in
-  asking: (count) => `${many(count, "person asks", "people ask")} to be let in`,
   askLink: (requests, until, isFull) => `${many(requests, "request")}, until ${until}${isFull ? ", full" : ""} `,
   close: "End",
   closeQuestion: "End this link? Who asked by it and has no answer is not let in any more.",
@@ -103,4 +94,12 @@ export const ofPeople = {
   askedOf: (admin, until) => `Asked of ${admin}, until ${until}.`,
   cancelRequest: "Take the request back",
   cancelQuestion: (name) => `Take back the request to be let into ${name}?`,
+
+  // The table of people
+  nameOfPerson: "Name",
+  role: "Role",
+  roleOf: (name) => `Role of ${name}`,
+  has: "Has",
+  computers: (count) => many(count, "computer"),
+  thisComputer: "this computer",
 };

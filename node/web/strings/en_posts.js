@@ -1,6 +1,6 @@
 // English texts of posts: what a row says, and the field where one writes.
 
-import { many } from "./en_node.js";
+import { many } from "./en_counts.js";
 
 const DAY = new Intl.DateTimeFormat("en-GB", { weekday: "long", day: "numeric", month: "long" });
 const DAY_OF_YEAR = new Intl.DateTimeFormat("en-GB", { weekday: "long", day: "numeric", month: "long", year: "numeric" });

@@ -1,6 +1,6 @@
 // English texts of the view of a relay, which come with it.
 
-import { many } from "./en_node.js";
+import { many } from "./en_counts.js";
 
 const fullFirst = { quota: "Its quota (relay.size_max)", disk: "The disk" };
 const refusedWhat = { topic: "sealed copy", commits: "batch of changes", file: "file", circuit: "circuit", link: "account link" };

@@ -1,6 +1,6 @@
 // How a repo stands with others, in English: the words of each part that the node answers (`StandingPart`).
 
-import { many } from "./en_node.js";
+import { many } from "./en_counts.js";
 
 const PEOPLE_NAMED_MAX = 3;
 const QUIET_MAX_SECONDS = 600; // from which on the node counts no further
@@ -16,6 +16,10 @@ const some = (part, one, several) => `${part.least ? "at least " : ""}${many(par
 const yours = (part, what) =>
   `${part.least ? "at least " : ""}${part.count} of your ${what} ${part.count === 1 ? "is" : "are"} on this computer only, as far as known`;
 const are = (part) => (part.count === 1 ? "is" : "are");
+/** How far a transfer is, as far as that is known. */
+export const transferred = ({ done, total, rate, seconds_left }) =>
+  `${done} of ${total ?? "an unknown number of"} changes${rate ? `, ${rate}/s` : ""}${seconds_left === null ? "" : `, ${lasting(seconds_left)} left`}`;
+
 const pace = ({ rate, seconds }) => (rate ? ` (${rate} a second${seconds === undefined ? "" : `, ${lasting(seconds)} left`})` : "");
 
 /** A peer as this user calls it, else whose it is; empty where neither is known. */

@@ -2,14 +2,13 @@
 
 import { Icon } from "../parts/face.js";
 import { Action, Form, LinkBox, ask, describeLink, useLoaded } from "../parts/form.js";
+import { namesOf } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { addressOf, go, may, members, refresh } from "../state/node.js";
+import { INVITE, addressOf, go, may, members, refresh } from "../state/node.js";
 import { actions, api, tell } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { useState } from "../vendor/preact-hooks.js";
-import { namesOf } from "./branches.js";
 import { Holders } from "./holders.js";
-import { INVITE } from "./invite.js";
 import { Standing, isOnlyYou } from "./standing.js";
 
 const LISTED = ["in_sync", "held", "requests"]; // parts of a standing that stand below, or with the people

@@ -6,7 +6,7 @@ import { html } from "../parts/html.js";
 import { usePolled } from "../parts/polled.js";
 import { beside, me } from "../state/node.js";
 import { api, isPerson } from "../state/session.js";
-import { text } from "../strings/text.js";
+import { text } from "../strings/opened.js";
 import { useState } from "../vendor/preact-hooks.js";
 
 const KEY_FILE_READ = 20_000; // bytes of a chosen file: more than the node takes

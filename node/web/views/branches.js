@@ -1,14 +1,14 @@
 // Branches of a repo: create, fork, merge, rename, archive; and the tags that name commits.
 
 import { Action, Empty, Form, Loaded, Tick, ask, useLoaded } from "../parts/form.js";
-import { bytes, when } from "../parts/format.js";
+import { bytes, namesOf, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { addressOf, go, may, refresh } from "../state/node.js";
 import { actions, api, attempt, tell } from "../state/session.js";
-import { text } from "../strings/text.js";
+import { text } from "../strings/opened.js";
+import { fork } from "./commit.js";
 import { Import } from "./import.js";
 
-const NAMES_SHOWN = 5; // of files, in one notice
 const AGES = [365, 90, 30, 7]; // days of which posts may be kept
 
 export function Branches({ repo, branch }) {
@@ -122,14 +122,6 @@ async function mayGiveUp(repo, days) {
   return !count || ask(text.giveUpQuestion(repo.name, days, count, keepers), text.giveUp);
 }
 
-/** A fork, of the whole branch or of what was known at a commit. */
-export async function fork(branch, name, commit) {
-  const made = await api.forkBranch({ branch: branch.branch, name: name.trim(), ...(commit && { commit }) });
-  await refresh();
-  go(made.branch);
-  tell(text.forked(made.name));
-}
-
 /** Compacts a branch, after one has seen what that lets go. */
 async function compact(branch) {
   const { bodies, size } = await api.compactBranch({ branch: branch.branch, dry_run: true });
@@ -151,12 +143,6 @@ export function tellMerge({ commit, carried, left, files_left: files }) {
   const isAll = !left && !files.length;
   const said = commit ? text.merged(carried, left) : isAll ? text.nothingToMerge : text.mergedNothing(left);
   tell(files.length ? `${said} ${text.filesLeft(namesOf(files))}` : said, null, !isAll);
-}
-
-/** Some names in a sentence. */
-export function namesOf(names) {
-  const shown = names.slice(0, NAMES_SHOWN).join(", ");
-  return names.length > NAMES_SHOWN ? `${shown} ${text.andMore(names.length - NAMES_SHOWN)}` : shown;
 }
 
 function Tags({ repo, mayManage }) {

@@ -1,10 +1,10 @@
 // Browsers that stay signed in: this one, and those of other machines; see when each last came, and end that.
 
-import { Action, Empty, LinkBox, Loaded, ask, useLoaded } from "../parts/form.js";
+import { Action, Empty, LinkBox, Loaded, useLoaded } from "../parts/form.js";
 import { when } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { api, isPerson, lock, ownToken, staySignedIn, tell, tokenKind } from "../state/session.js";
-import { text } from "../strings/text.js";
+import { api, isPerson, ownToken, staySignedIn, tell, tokenKind } from "../state/session.js";
+import { text } from "../strings/opened.js";
 import { useEffect, useState } from "../vendor/preact-hooks.js";
 import { Made, Revoke } from "./tokens.js";
 
@@ -78,11 +78,4 @@ function OpenRemote() {
       ? html`<p id="remote-waits" class="asked" role="status">${text.remoteWaits} <code>${command}</code></p>`
       : html`<p>${text.openRemoteAbout(PORT)}</p>
         <div class="buttons"><${Action} id="open-remote" act=${() => set(`*:${PORT}`)}>${text.openRemote}<//></div>`}<//>`;
-}
-
-/** Locks the page; a paired browser only if its user knows that it must be paired again. One here ends that it stays. */
-export async function leave() {
-  if (tokenKind.value === "browser" && !(await ask(text.unpairQuestion, text.lock))) return;
-  if (tokenKind.value === "kept") await api.revokeBrowser({ browser: ownToken.value }).catch(() => {}); // it ends by itself
-  lock();
 }

@@ -7,11 +7,10 @@ import { filesOf } from "../parts/groups.js";
 import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
 import { Lanes, layOut, widthOf } from "../parts/tangle.js";
-import { addressOf, beside, chosenBranch, may, memberOf, members } from "../state/node.js";
+import { addressOf, beside, chosenBranch, go, may, memberOf, members, refresh } from "../state/node.js";
 import { api, tell } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { Attachments } from "./attachments.js";
-import { fork } from "./branches.js";
 import { PostActions, Relation, Story, isPost } from "./post_actions.js";
 import { What } from "./post_row.js";
 import { shown } from "./timeline.js";
@@ -94,4 +93,12 @@ function links(commits, branch) {
   const named = commits.slice(0, ACKS_SHOWN);
   return html`${named.map((id, index) => html`${index ? ", " : ""}<a class="id" href=${addressOf(branch.branch, "commit", id)}>${short(id)}</a>`)}
     ${commits.length > named.length ? ` ${text.andMore(commits.length - named.length)}` : ""}`;
+}
+
+/** A fork, of the whole branch or of what was known at a commit. */
+export async function fork(branch, name, commit) {
+  const made = await api.forkBranch({ branch: branch.branch, name: name.trim(), ...(commit && { commit }) });
+  await refresh();
+  go(made.branch);
+  tell(text.forked(made.name));
 }

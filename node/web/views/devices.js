@@ -5,7 +5,7 @@ import { short } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { refresh } from "../state/node.js";
 import { api, isPerson, tell } from "../state/session.js";
-import { text } from "../strings/text.js";
+import { text } from "../strings/opened.js";
 import { useState } from "../vendor/preact-hooks.js";
 
 export function Devices() {

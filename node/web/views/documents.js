@@ -5,7 +5,7 @@ import { Action, Empty, Form, Loaded, useLoaded } from "../parts/form.js";
 import { html } from "../parts/html.js";
 import { may } from "../state/node.js";
 import { api, attempt, tell } from "../state/session.js";
-import { text } from "../strings/text.js";
+import { text } from "../strings/opened.js";
 import { useState } from "../vendor/preact-hooks.js";
 import { NoteHead } from "./notes.js";
 

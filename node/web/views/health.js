@@ -4,7 +4,7 @@ import { Icon } from "../parts/face.js";
 import { Action, Loaded, useLoaded } from "../parts/form.js";
 import { html } from "../parts/html.js";
 import { api } from "../state/session.js";
-import { text } from "../strings/text.js";
+import { text } from "../strings/opened.js";
 
 const ORDER = ["problem", "warning", "ok"];
 const SIGNS = { problem: ["bad", "warn"], warning: ["warn", "warn"], ok: ["good", "check"] }; // state -> its color and icon

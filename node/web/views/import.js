@@ -5,7 +5,7 @@ import { Form } from "../parts/form.js";
 import { html } from "../parts/html.js";
 import { refresh } from "../state/node.js";
 import { api, tell } from "../state/session.js";
-import { text } from "../strings/text.js";
+import { text } from "../strings/opened.js";
 import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 
 const BATCH_COUNT = 500; // items of one request

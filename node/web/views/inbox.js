@@ -2,14 +2,14 @@
 
 import { Face, Icon } from "../parts/face.js";
 import { Action, Empty, Form, Loaded, useLoaded } from "../parts/form.js";
-import { short, when, whoOf } from "../parts/format.js";
+import { namesOf, short, when, whoOf } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
 import { may, members, personOf, repos, status } from "../state/node.js";
 import { api, tell } from "../state/session.js";
-import { text } from "../strings/text.js";
+import { text } from "../strings/opened.js";
 import { useState } from "../vendor/preact-hooks.js";
-import { namesOf, tellMerge } from "./branches.js";
+import { tellMerge } from "./branches.js";
 
 const COMMENTS = 100;
 const ICONS = { text: "text", set: "list", dict: "sheet" };

@@ -4,9 +4,9 @@ import { Icon } from "../parts/face.js";
 import { Action, Form, LinkBox, Loaded, describeLink, useLoaded } from "../parts/form.js";
 import { when } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { beside, refresh, route } from "../state/node.js";
+import { INVITE, beside, refresh, route } from "../state/node.js";
 import { api } from "../state/session.js";
-import { text } from "../strings/text.js";
+import { text } from "../strings/opened.js";
 import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 
 const DAY_SECONDS = 86_400;
@@ -14,7 +14,6 @@ const DAYS = [1, 7, 30, 365];
 const USES = [1, 5, 25, 1000];
 const KINDS = ["join", "ask", "read"];
 const INVITED = ["write", "read"];
-export const INVITE = "invite"; // in the address of the members: the dialog is open
 
 export function Invite({ repo }) {
   const [isOpen, setOpen] = useState(false);

@@ -7,7 +7,7 @@ import { html } from "../parts/html.js";
 import { go, me, refresh, repos } from "../state/node.js";
 import { api, dismiss, problem, tell } from "../state/session.js";
 import { wanted } from "../state/timeline.js";
-import { text } from "../strings/text.js";
+import { text } from "../strings/opened.js";
 import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 import { Asked } from "./requests.js";
 import { Scan } from "./scan.js";

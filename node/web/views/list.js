@@ -10,8 +10,8 @@ import { actions } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { useEffect, useRef } from "../vendor/preact-hooks.js";
 import { signal } from "../vendor/signals.js";
-import { leave } from "./browsers.js";
 import { waiting } from "./for_you.js";
+import { leave } from "./login.js";
 import { openPalette } from "./palette.js";
 
 const OPEN_MAX = 6; // repos of which all branches are shown, unless one folds them; of more one may look for a name

@@ -4,7 +4,7 @@ import { Action, Empty, Loaded, saveAs, useLoaded } from "../parts/form.js";
 import { fold } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { api } from "../state/session.js";
-import { text } from "../strings/text.js";
+import { text } from "../strings/opened.js";
 import { useState } from "../vendor/preact-hooks.js";
 
 const LEVELS = ["debug", "info", "warning", "error", "critical"];

@@ -1,7 +1,8 @@
-// The locked page: how one gets in. On the node's machine by `ravel open` or a token, elsewhere by pairing this browser.
+// The locked page: how one gets in, and out. In on the node's machine by `ravel open` or a token, elsewhere by pairing this browser.
 
+import { ask } from "../parts/form.js";
 import { html } from "../parts/html.js";
-import { enter, isRemote, loginError, pair, pairing } from "../state/session.js";
+import { api, enter, isRemote, lock, loginError, ownToken, pair, pairing, tokenKind } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 
@@ -56,4 +57,11 @@ function Pair() {
     ${fingerprint && html`<p>${text.pairing.compare}</p>
       <p class="id" id="fingerprint">${fingerprint.toUpperCase().match(/../g).join(":")}</p>`}
     <details><summary>${text.pairing.other}</summary><${Token} /></details>`;
+}
+
+/** Locks the page; a paired browser only if its user knows that it must be paired again. One here ends that it stays. */
+export async function leave() {
+  if (tokenKind.value === "browser" && !(await ask(text.unpairQuestion, text.lock))) return;
+  if (tokenKind.value === "kept") await api.revokeBrowser({ browser: ownToken.value }).catch(() => {}); // it ends by itself
+  lock();
 }

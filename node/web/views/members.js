@@ -1,15 +1,15 @@
 // Who is in a repo, each with the role and what their computers have; a person's own page stands beside it.
 
-import { Face, Icon } from "../parts/face.js";
+import { Face, Icon, nameOf } from "../parts/face.js";
 import { Empty, Form, Skeleton } from "../parts/form.js";
 import { cut } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { beside, isMine, may, members, persons, refresh, route } from "../state/node.js";
 import { api, attempt } from "../state/session.js";
-import { text } from "../strings/text.js";
+import { text } from "../strings/opened.js";
 import { Has, holderOf, useHolders } from "./holders.js";
 import { Invite, OpenLinks } from "./invite.js";
-import { change, mayRule, nameOf, roles } from "./person.js";
+import { change, mayRule, roles } from "./person.js";
 import { Requests } from "./requests.js";
 
 export function Members({ repo }) {

@@ -4,23 +4,23 @@ import { Face, Icon } from "../parts/face.js";
 import { useLoaded } from "../parts/form.js";
 import { ID_SHOWN, short } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { addressOf, beside, chosenBranch, current, hasPanel, isBeside, isLive, isMine, may, members, peers, persons, repos, route, status } from "../state/node.js";
+import { later } from "../parts/later.js";
+import { INVITE, addressOf, beside, chosenBranch, current, hasPanel, isBeside, isLive, isMine, may, members, peers, persons, repos, route, status } from "../state/node.js";
 import { api, attempt, attemptItself, problem } from "../state/session.js";
 import { Timeline } from "../state/timeline.js";
 import { text } from "../strings/text.js";
 import { useEffect, useRef } from "../vendor/preact-hooks.js";
 import { Lost } from "./away.js";
-import { leave } from "./browsers.js";
 import { Compose } from "./compose.js";
 import { hasDetails, offered, toggleDetails } from "./details.js";
-import { INVITE } from "./invite.js";
+import { leave } from "./login.js";
 import { NotesStrip } from "./notes.js";
 import { openPalette } from "./palette.js";
 import { PANELS, Panel } from "./panels.js";
 import { Standing, Transfer, isOnlyYou, signOf } from "./standing.js";
-import { Start } from "./start.js";
 import { Posts, goTo, shown } from "./timeline.js";
 
+const Start = later(() => import("./start.js"), "Start");
 const FACES = 3;
 const COUNTED_MAX = 100; // files, and lists, tables and texts, that a tab counts
 /** The views of a branch: name -> panels that stand in it, the first for the tab itself. */

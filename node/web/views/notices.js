@@ -3,7 +3,7 @@
 import { Action } from "../parts/form.js";
 import { html } from "../parts/html.js";
 import { notices, turnOff, turnOn } from "../state/notices.js";
-import { text } from "../strings/text.js";
+import { text } from "../strings/opened.js";
 
 export function ThisBrowser() {
   const state = notices.value;

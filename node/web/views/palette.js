@@ -3,15 +3,14 @@
 import { Icon } from "../parts/face.js";
 import { fold, withNames } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { addressOf, chosenBranch, chosenRepo, current, go, hasPanel, may, members, persons, repos } from "../state/node.js";
+import { INVITE, addressOf, chosenBranch, chosenRepo, current, go, hasPanel, may, members, persons, repos } from "../state/node.js";
 import { actions, api, attempt, dismiss, notices, session } from "../state/session.js";
 import { showInTimeline } from "../state/timeline.js";
 import { text } from "../strings/text.js";
 import { useEffect, useMemo, useRef, useState } from "../vendor/preact-hooks.js";
 import { signal } from "../vendor/signals.js";
-import { leave } from "./browsers.js";
-import { INVITE } from "./invite.js";
 import { openKeys } from "./keys.js";
+import { leave } from "./login.js";
 import { PANELS } from "./panels.js";
 import { marked } from "./search.js";
 

@@ -1,48 +1,19 @@
 // The panels by their names in the address, and how one is shown: in the middle or in the details.
 
-import { Skeleton } from "../parts/form.js";
+import { nameOf } from "../parts/face.js";
 import { html } from "../parts/html.js";
-import { chosenBranch, chosenRepo, current, go, route } from "../state/node.js";
-import { problem } from "../state/session.js";
+import { later } from "../parts/later.js";
+import { chosenBranch, chosenRepo, current, devicesOf, go, route } from "../state/node.js";
 import { text } from "../strings/text.js";
-import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
+import { useEffect, useRef } from "../vendor/preact-hooks.js";
 import { About } from "./about.js";
-import { Backup } from "./backup.js";
-import { Branches } from "./branches.js";
-import { Browsers } from "./browsers.js";
 import { Commit } from "./commit.js";
-import { Devices } from "./devices.js";
-import { Dict, SetOfItems } from "./documents.js";
 import { Files } from "./files.js";
 import { ForYou } from "./for_you.js";
-import { Health } from "./health.js";
-import { Inbox } from "./inbox.js";
-import { JoinRepo, NewRepo } from "./join.js";
-import { Log } from "./log.js";
-import { Members } from "./members.js";
-import { Peers } from "./peers.js";
-import { People } from "./people.js";
-import { Person, devicesOf, nameOf } from "./person.js";
-import { Quorum } from "./quorum.js";
-import { Report } from "./report.js";
 import { Search } from "./search.js";
-import { Settings } from "./settings.js";
-import { Storage } from "./storage.js";
 import { focusTimeline } from "./timeline.js";
 import { Thread } from "./thread.js";
-import { Tokens } from "./tokens.js";
 import { Unread } from "./unread.js";
-
-/** A view whose scripts come when it is opened: the first visit loads the others. */
-function later(load) {
-  return function Later(given) {
-    const [view, setView] = useState(null);
-    useEffect(() => {
-      load().then((found) => setView(() => found), () => (problem.value = text.noView));
-    }, []);
-    return view ? html`<${view} ...${given} />` : html`<${Skeleton} lines=${5} />`;
-  };
-}
 
 /**
  * Name in the address -> what is shown; `needs`: what must be chosen; `action`: of the token; `over`: the view it stands
@@ -50,35 +21,35 @@ function later(load) {
  */
 export const PANELS = {
   about: { needs: "repo", show: About },
-  members: { needs: "repo", show: Members },
-  person: { needs: "person", show: Person, over: "members" },
-  branches: { needs: "repo", show: Branches },
+  members: { needs: "repo", show: later(() => import("./members.js"), "Members") },
+  person: { needs: "person", show: later(() => import("./person.js"), "Person"), over: "members" },
+  branches: { needs: "repo", show: later(() => import("./branches.js"), "Branches") },
   files: { needs: "branch", show: Files },
-  set: { needs: "branch", show: SetOfItems },
-  dict: { needs: "branch", show: Dict },
-  text: { needs: "branch", show: later(async () => (await import("./text.js")).Text) },
-  written: { needs: "branch", show: later(async () => (await import("./written.js")).Written), over: "text", isOfView: true },
-  inbox: { needs: "branch", show: Inbox },
-  quorum: { needs: "repo", show: Quorum },
+  set: { needs: "branch", show: later(() => import("./documents.js"), "SetOfItems") },
+  dict: { needs: "branch", show: later(() => import("./documents.js"), "Dict") },
+  text: { needs: "branch", show: later(() => import("./text.js"), "Text") },
+  written: { needs: "branch", show: later(() => import("./written.js"), "Written"), over: "text", isOfView: true },
+  inbox: { needs: "branch", show: later(() => import("./inbox.js"), "Inbox") },
+  quorum: { needs: "repo", show: later(() => import("./quorum.js"), "Quorum") },
   commit: { needs: "commit", show: Commit },
   thread: { needs: "commit", show: Thread },
   "for-you": { needs: "", show: ForYou },
   unread: { needs: "", show: Unread },
   search: { needs: "", show: Search },
-  new: { needs: "", action: "admin", show: NewRepo },
-  join: { needs: "", action: "admin", show: JoinRepo },
-  settings: { needs: "", action: "node", show: Settings, icon: "gear" },
-  people: { needs: "", action: "node", show: People, icon: "person" },
-  devices: { needs: "", action: "node", show: Devices, icon: "laptop" },
-  browsers: { needs: "", action: "node", show: Browsers, icon: "phone" },
-  peers: { needs: "", action: "node", show: Peers, icon: "link" },
-  relay: { needs: "", action: "node", show: later(async () => (await import("./relay.js")).Relay), icon: "relay" },
-  backup: { needs: "", action: "node", show: Backup, icon: "lock" },
-  health: { needs: "", action: "node", show: Health, icon: "heart" },
-  storage: { needs: "", action: "node", show: Storage, icon: "disk" },
-  tokens: { needs: "", action: "node", show: Tokens, icon: "app" },
-  report: { needs: "", action: "node", show: Report, icon: "sheet" },
-  log: { needs: "", action: "node", show: Log, icon: "text" },
+  new: { needs: "", action: "admin", show: later(() => import("./join.js"), "NewRepo") },
+  join: { needs: "", action: "admin", show: later(() => import("./join.js"), "JoinRepo") },
+  settings: { needs: "", action: "node", show: later(() => import("./settings.js"), "Settings"), icon: "gear" },
+  people: { needs: "", action: "node", show: later(() => import("./people.js"), "People"), icon: "person" },
+  devices: { needs: "", action: "node", show: later(() => import("./devices.js"), "Devices"), icon: "laptop" },
+  browsers: { needs: "", action: "node", show: later(() => import("./browsers.js"), "Browsers"), icon: "phone" },
+  peers: { needs: "", action: "node", show: later(() => import("./peers.js"), "Peers"), icon: "link" },
+  relay: { needs: "", action: "node", show: later(() => import("./relay.js"), "Relay"), icon: "relay" },
+  backup: { needs: "", action: "node", show: later(() => import("./backup.js"), "Backup"), icon: "lock" },
+  health: { needs: "", action: "node", show: later(() => import("./health.js"), "Health"), icon: "heart" },
+  storage: { needs: "", action: "node", show: later(() => import("./storage.js"), "Storage"), icon: "disk" },
+  tokens: { needs: "", action: "node", show: later(() => import("./tokens.js"), "Tokens"), icon: "app" },
+  report: { needs: "", action: "node", show: later(() => import("./report.js"), "Report"), icon: "sheet" },
+  log: { needs: "", action: "node", show: later(() => import("./log.js"), "Log"), icon: "text" },
 };
 
 let opener = null; // what had the focus when the panel was opened
@@ -120,11 +91,15 @@ export function Panel({ name, heading = "" }) {
     if (from && !isWithin && from !== document.body) opener = from;
     (place.current?.querySelector("[data-first]") ?? document.getElementById(heading ? "panel-title" : "details-title"))?.focus();
   }, [opened]);
+  /** A view that had to be loaded takes the keyboard then, unless that has gone elsewhere. */
+  const enterFirst = () => {
+    if (route.value.panel === name && document.activeElement?.matches("body, #panel-title, #details-title")) place.current?.querySelector("[data-first]")?.focus();
+  };
   if (panel.needs && !repo) return null;
   if (["branch", "commit"].includes(panel.needs) && !branch) return null;
   const key = `${name} ${panel.needs === "branch" ? chosenBranch.value : chosenRepo.value}`;
   return html`<div class="panel" ref=${place}>
     ${heading && html`<h2 id="panel-title" tabindex="-1" class=${heading}>${text.panels[name]}</h2>`}
-    <${panel.show} key=${key} repo=${repo} branch=${branch} argument=${route.value.argument} />
+    <${panel.show} key=${key} came=${enterFirst} repo=${repo} branch=${branch} argument=${route.value.argument} />
   </div>`;
 }

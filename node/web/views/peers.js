@@ -5,7 +5,7 @@ import { bytes, short, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { isLive, peers } from "../state/node.js";
 import { api, isPerson, tell } from "../state/session.js";
-import { text } from "../strings/text.js";
+import { text } from "../strings/opened.js";
 import { Transfer } from "./standing.js";
 
 export function Peers() {

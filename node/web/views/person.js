@@ -1,28 +1,18 @@
 // One person of a repo: names, role, since when, their computers and what these have, what one may do, and the history.
 
-import { Face, Icon } from "../parts/face.js";
+import { Face, Icon, nameOf } from "../parts/face.js";
 import { Action, Empty, Form, Loaded, ask, useLoaded } from "../parts/form.js";
 import { short, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { beside, isMine, may, memberChanges, peers, persons, refresh, status } from "../state/node.js";
+import { beside, devicesOf, isMine, may, peers, refresh, status } from "../state/node.js";
 import { api, isPerson, tell } from "../state/session.js";
-import { text } from "../strings/text.js";
+import { text } from "../strings/opened.js";
 import { useEffect, useRef } from "../vendor/preact-hooks.js";
 import { Has, holderOf, useHolders } from "./holders.js";
 import { Came } from "./post_row.js";
 
 const LEVELS = ["read", "write", "manage", "admin", "owner"];
 const CHANGES = 1000; // of members that are looked through, the latest: as `ravel member list`
-
-/** Devices of a person, named by any of them, the first one first; none of who is no member. */
-export function devicesOf(user) {
-  return persons.value.find((devices) => devices.some((one) => one.user === user)) ?? [];
-}
-
-/** What a member is called, or was before they went. */
-export function nameOf({ user, name = memberChanges.value.findLast((one) => one.user === user)?.user_name }) {
-  return name || short(user);
-}
 
 export function Person({ repo, argument }) {
   const devices = devicesOf(argument);

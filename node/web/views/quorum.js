@@ -5,7 +5,7 @@ import { short } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { may, members, refresh } from "../state/node.js";
 import { api, tell } from "../state/session.js";
-import { text } from "../strings/text.js";
+import { text } from "../strings/opened.js";
 
 export function Quorum({ repo, branch }) {
   const loaded = useLoaded(() => api.showQuorum({ repo: repo.repo }), [repo.repo]);

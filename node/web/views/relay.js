@@ -7,7 +7,7 @@ import { useRepeated } from "../parts/polled.js";
 import { beside, hasPanel, status } from "../state/node.js";
 import { api, tell } from "../state/session.js";
 import { ofRelay } from "../strings/relay.js";
-import { text as ofPage } from "../strings/text.js";
+import { text as ofPage } from "../strings/opened.js";
 import { useState } from "../vendor/preact-hooks.js";
 
 const text = { ...ofPage, ...ofRelay };

@@ -5,7 +5,7 @@ import { when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { usePolled } from "../parts/polled.js";
 import { api, isPerson } from "../state/session.js";
-import { text } from "../strings/text.js";
+import { text } from "../strings/opened.js";
 import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 
 export function Report() {

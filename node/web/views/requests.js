@@ -6,7 +6,7 @@ import { short, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { refresh } from "../state/node.js";
 import { actions, api, tell } from "../state/session.js";
-import { text } from "../strings/text.js";
+import { text } from "../strings/opened.js";
 import { useRef } from "../vendor/preact-hooks.js";
 import { roles } from "./person.js";
 

@@ -3,7 +3,7 @@
 import { html } from "../parts/html.js";
 import { readQr } from "../parts/qr.js";
 import { attempt } from "../state/session.js";
-import { text } from "../strings/text.js";
+import { text } from "../strings/opened.js";
 import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 
 const LOOK_MS = 250; // between two looks at what the camera sees

@@ -5,7 +5,7 @@ import { fold } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { beside } from "../state/node.js";
 import { api, attempt, isPerson, tell } from "../state/session.js";
-import { text } from "../strings/text.js";
+import { text } from "../strings/opened.js";
 import { useState } from "../vendor/preact-hooks.js";
 import { Command } from "./backup.js";
 import { ThisBrowser } from "./notices.js";

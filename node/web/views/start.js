@@ -5,7 +5,7 @@ import { Form, Loaded, useLoaded } from "../parts/form.js";
 import { html } from "../parts/html.js";
 import { beside, me, refresh } from "../state/node.js";
 import { actions, api, isPerson } from "../state/session.js";
-import { text } from "../strings/text.js";
+import { text } from "../strings/opened.js";
 import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 import { Command, OFFERED, ShowWords } from "./backup.js";
 import { Stay } from "./browsers.js";

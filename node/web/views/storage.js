@@ -5,7 +5,7 @@ import { bytes, dayName, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { beside, status } from "../state/node.js";
 import { api, isPerson } from "../state/session.js";
-import { text } from "../strings/text.js";
+import { text } from "../strings/opened.js";
 import { useState } from "../vendor/preact-hooks.js";
 
 export function Storage() {

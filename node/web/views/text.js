@@ -7,7 +7,7 @@ import { openEditor } from "../parts/text_editor.js";
 import { FIRST_ROOT, LiveText, bytesOf } from "../state/live_text.js";
 import { addressOf, go, isLive, isMine, may, members } from "../state/node.js";
 import { api, loginError, problem, sentenceOf, session } from "../state/session.js";
-import { text } from "../strings/text.js";
+import { text } from "../strings/opened.js";
 import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 import * as library from "../vendor/editor.js";
 import { effect, signal, untracked } from "../vendor/signals.js";

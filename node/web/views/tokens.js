@@ -5,7 +5,7 @@ import { when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { repos } from "../state/node.js";
 import { api, isPerson, ownToken, tell } from "../state/session.js";
-import { text } from "../strings/text.js";
+import { text } from "../strings/opened.js";
 import { useState } from "../vendor/preact-hooks.js";
 
 const ACTIONS = ["read", "write", "manage", "admin", "node", "metrics"];

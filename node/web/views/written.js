@@ -7,7 +7,7 @@ import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
 import { addressOf, beside, may, members } from "../state/node.js";
 import { api, tell } from "../state/session.js";
-import { text } from "../strings/text.js";
+import { text } from "../strings/opened.js";
 import { render } from "../vendor/preact.js";
 import { shownText } from "./text.js";
 

@@ -1,0 +1,3 @@
+// How English counts: a number with the word for one or for several. Used by all files of texts.
+
+export const many = (count, one, several = `${one}s`) => `${count.toLocaleString("en")} ${count === 1 ? one : several}`;
