@@ -321,7 +321,8 @@ async def _web_listener(home: Home) -> "WebListener | None":
 def _load_peers(
     network: Network, replica: Replica, configured: tuple[PeerConfig, ...]
 ) -> list[tuple[PeerId, str, AddressSource, Sequence[str]]]:
-    """Tell the network what is known of peers; whom to keep a connection to, where, how that is known, and where else."""
+    """Tell the network what the store knows of peers; return the peers to stay connected to: key, address, its
+    source, other addresses."""
     with replica.database.read() as connection:
         stored, network.linked = load_peers(connection), load_links(connection)
         network.load(load_reached(connection))

@@ -158,7 +158,7 @@ def unmatched(rows: DataFrame, stated: DataFrame, due: DataFrame) -> DataFrame:
 
 
 def dangling(rows: DataFrame) -> DataFrame:
-    """Find blocks that name a child of which no export has a row for this commit, not even one that calls it absent."""
+    """Find blocks that name a child without any row for this commit, not even one that marks it as absent."""
     named = rows.select("commit_id", "node", F.explode("child_ids").alias("block_id"))
     missing = F.slice(F.sort_array(F.collect_set(F.lower(F.hex("block_id")))), 1, LISTED_MAX)
     found = (

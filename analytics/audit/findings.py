@@ -136,7 +136,7 @@ def _wrong_timestamp(name: str, place: Column) -> Column:
 
 
 def wrong_sequences(judged: DataFrame) -> DataFrame:
-    """Find numbers that one export gives twice, and commits that it puts or shows before one that they ack."""
+    """Find numbers that one export gives twice, and commits that it places or shows before a parent."""
     numbered = judged.select("node", "branch_id", "commit_id", "sequence", "shown_at", "acks")
     twice = (
         numbered.groupBy("node", "sequence")

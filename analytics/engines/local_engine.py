@@ -18,8 +18,8 @@ from ravel.exports.checking import Export, ExportPart, authors_agree, latest_exp
 
 _FOLDER: Final = "local-engine"
 _PATH: Final = "path of the row's file"
-_OPENED_AGAIN_MAX: Final = 64
-"""Files of a table that each query of it opens again. To open more takes longer than to copy their rows once."""
+_UNCOPIED_FILES_MAX: Final = 64
+"""Files of a table up to which each query reads the files. Of more files, one copy of their rows is faster."""
 _EXPORT_CELLS: Final[Mapping[str, pa.DataType]] = {
     "string": pa.string(),
     "bigint": pa.int64(),
@@ -115,7 +115,7 @@ class LocalEngine(LocalQueries):
             cells += ["'' AS node", "0 AS source", "0 AS created_at"]
             told = f"SELECT {', '.join(cells)} WHERE false"
         parts = sum(len(export.tables[table]) for _, export in having)
-        self.define(name, told, is_kept=parts > _OPENED_AGAIN_MAX)
+        self.define(name, told, is_kept=parts > _UNCOPIED_FILES_MAX)
 
     def _name_files_of(self, name: str, table: str, exports: Sequence[tuple[int, Export]]) -> Sequence[Path]:
         """Make a table of the files of some exports, and give their paths. A query for each takes longer than to read it."""

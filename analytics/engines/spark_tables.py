@@ -69,7 +69,7 @@ class TableWriter:
         self._database: duckdb.DuckDBPyConnection | None = None
 
     def write(self, name: str, table: DataFrame) -> DataFrame:
-        """Write a table and read it back, so that what follows says what the table says, and nothing is computed twice."""
+        """Write a table and read it back: later tables then agree with it, and nothing is computed twice."""
         return self.write_all({name: table})[name]
 
     def write_all(self, tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:

@@ -32,7 +32,7 @@ class SetAside:
 
 
 class GivenExports:
-    """Exports that were given, in order, and those among them that are set aside."""
+    """Given exports, in order, and those of them that were set aside."""
 
     def __init__(self, progress: Callable[[str], None], *, strict: bool) -> None:
         self._progress = progress

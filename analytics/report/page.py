@@ -92,7 +92,7 @@ def short(text: str) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a number with its noun, in the plural where it is not one."""
+    """Return a number with its noun, in the plural unless the number is 1."""
     plural = "es" if noun.endswith("ch") else "s"
     return f"{count:,} {noun}{'' if count == 1 else plural}"
 

@@ -123,7 +123,7 @@ class ReplicationLine:
 
 @dataclass(frozen=True, slots=True)
 class RelayLine:
-    """Publications that one relay has taken for others, and those that it keeps."""
+    """Counts of publications that one relay took for others, and that it still keeps."""
 
     node: str
     topics: int

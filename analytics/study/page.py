@@ -344,7 +344,7 @@ def _scenario(row: Row) -> str:
 
 
 def _edits(value: float | None) -> str:
-    """Format with three digits where two would hide that it is more than one."""
+    """Format a number with two digits behind the point, or three where two would show 1.00 for more than 1."""
     if value is None:
         return page.DASH
     is_near_one = 1 < value < 1.005

@@ -120,7 +120,7 @@ def deliver_in_order(graph: Graph, seed: int) -> list[int]:
 
 
 def deliver_random_feed(graph: Graph, seed: int) -> list[int]:
-    """Again and again the next commit of a feed drawn at random: the paper's, and harsh on purpose."""
+    """Deliver, step by step, the next commit of a feed drawn at random: the paper's delivery, harsh on purpose."""
     by_feed: dict[int, list[int]] = {}
     for commit in range(len(graph) - 1, -1, -1):
         by_feed.setdefault(graph.feeds[commit], []).append(commit)

@@ -39,7 +39,7 @@ class LiveTexts:
         """Weak: one that is refused before its stream begins is never stopped."""
 
     async def show(self, branch: str, vector: str, session: str) -> TextChanges:
-        """Tell an editor what it lacks, and who else is here. Raises ServiceError."""
+        """Send an editor the updates that it lacks, and the other editors. Raises ServiceError."""
         target, own = self._find_branch(branch), parse_session(session)
         wanted = parse_bytes("vector", vector, TEXT_VECTOR_SIZE_MAX)
         version = await self._texts.version(target)
@@ -91,7 +91,7 @@ class LiveTexts:
 
 
 class TextSource:
-    """The updates of one text as they come, and who else has it open."""
+    """Source of one text's updates and of its other editors."""
 
     def __init__(
         self,

@@ -66,10 +66,10 @@ class LineCutter:
         """Yield the lines that end in a piece, but for blank ones; None for one of more than `size_max` bytes."""
         *ends, rest = piece.split(b"\n")
         for end in ends:
-            self._go_on(end)
+            self._extend_line(end)
             if self._begun or self._is_too_long:
                 yield from self.finish()
-        self._go_on(rest)
+        self._extend_line(rest)
 
     def finish(self) -> Iterator[bytes | None]:
         """Yield the line that has begun, if any, as `add` does."""
@@ -80,7 +80,7 @@ class LineCutter:
         self._begun.clear()
         self._is_too_long = False
 
-    def _go_on(self, part: bytes) -> None:
+    def _extend_line(self, part: bytes) -> None:
         if not self._is_too_long:
             self._begun += part
         if len(self._begun) > self._size_max:

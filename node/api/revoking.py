@@ -128,7 +128,7 @@ class Revoking:
             raise
 
     async def _mark_of_made(self, made: Made, answer: Mapping[str, Any]) -> str:
-        """Return what tells a thing from a later one of its name; empty where it may have been there before."""
+        """Return a mark that tells a thing from a later one of the same name; empty where the thing may be older."""
         if made.kind == "token":
             return mark_of(digest_of(answer["token"]))
         try:

@@ -75,7 +75,7 @@ _FOUND_BY: Final[dict[MadeKind, str]] = _TAKEN_BACK | {
     "peer": "ravel peer list",
     "allowed_peer": "ravel relay list",
 }
-"""Kind of thing -> the command that shows one which may have been made, or ends it where none shows it."""
+"""Kind of thing -> the command that shows whether one was made; where there is none, the command that ends it."""
 
 
 class Tokens:

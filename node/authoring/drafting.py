@@ -108,7 +108,7 @@ class WrittenCommit:
     """Unix milliseconds, as the commit states them."""
     rank: int
     made: Opened | None
-    """As reading it would give it; None where its verdict rests on its body (`node.authoring.opening`)."""
+    """Result that parsing the commit would give; None where the verdict needs the body (`node.authoring.opening`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,7 @@ def _choose_keys(
     held = tables.held_epochs(repo.num)
     before = membership.epochs.started_within(membership.at(heads))
     latest = [one.started_epoch for one in membership.operations.in_order(before)[-_OPENED_AT_LEAST:]]
-    first = [published_in, *_followed_in_all(membership, heads)]
+    first = [published_in, *_epochs_followed(membership, heads)]
     chosen = dict.fromkeys(one for one in [*first, *latest[::-1], *sorted(follows)] if one in held)
     chosen |= dict.fromkeys(sorted(membership.epochs.find_unopened(chosen, heads) & held.keys()))
     return _given(chosen, held)
@@ -143,15 +143,16 @@ def make_open(
     """
     held = tables.held_epochs(repo.num)
     closed = membership.epochs.find_unopened({epoch.epoch_id}, heads) & held.keys()
-    chosen = dict.fromkeys(one for one in _followed_in_all(membership, heads) if one in closed)
+    chosen = dict.fromkeys(one for one in _epochs_followed(membership, heads) if one in closed)
     chosen |= dict.fromkeys(
         sorted(membership.epochs.find_unopened({epoch.epoch_id, *chosen}, heads) & held.keys())
     )
     return EpochOpen(_given(chosen, held)) if chosen else BranchRoot()
 
 
-def _followed_in_all(membership: Membership, heads: tuple[CommitId, ...]) -> list[EpochId]:
-    """Return the given epochs, and those in which commits below some heads were written: at most as many as the heads."""
+def _epochs_followed(membership: Membership, heads: tuple[CommitId, ...]) -> list[EpochId]:
+    """Return the epochs that these heads follow (the one that a head starts, else the one that it is published in),
+    each once."""
     return sorted({followed_in(membership.operations[head]) for head in heads})
 
 

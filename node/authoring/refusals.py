@@ -17,7 +17,8 @@ _CODES: Final = {
     "branch_exists": "already_exists",
     "needs_quorum": "needs_quorum",
 }
-"""Codes of refusals -> those that users get, where that is not `not_permitted`. A second click did what was done already."""
+"""Code of a refusal -> code that users get, if not `not_permitted`. `already_exists`: a second click changes
+nothing."""
 _NEXT_STEPS: Final = {
     "not_permitted": (
         "`ravel repo list` shows what you may do there; an admin of the repo gives more: "

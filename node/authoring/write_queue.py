@@ -36,7 +36,7 @@ One that must write rows first raises PlanMustWrite where it may only read, and 
 AfterWrite = Callable[[Connection, Sequence[WrittenCommit]], None]
 """Runs in the transaction that stores the commits."""
 Outcome = list[WrittenCommit] | Exception
-"""Commits that a request has written, or the error that kept it from that."""
+"""Commits that a request wrote, or the error that prevented it."""
 
 
 class PlanMustWrite(Exception):  # a state, which the queue ends
@@ -146,7 +146,7 @@ class WriteGroup:
         ]
 
     def note_recent(self, recent: RecentCommits) -> None:
-        """Note what was stored, for those who ask for it soon."""
+        """Cache the stored commits, which are often asked for soon."""
         for one in self.encoded:
             for written, body in zip(one.written, one.bodies, strict=True):
                 if written.made is not None:

@@ -62,7 +62,7 @@ async def write_each(
 
 
 async def write_job(hub: Hub, job: Callable[[IngestResult], T]) -> T:
-    """Run a job that writes in a thread, and announce all that it has added to its argument, even if it raises."""
+    """Run a writing job in a thread, and announce what it added to its argument, even if it raises."""
     stored = IngestResult()
     try:
         return await hub.write(job, stored)

@@ -215,7 +215,7 @@ def _passing_copy(home: Path, url: str, draft: Path) -> Iterator[tuple[int, str,
 
 
 class _Writing:
-    """One backup that is being written, beside the last one of its folder."""
+    """Backup that is being written, and the last one in the same folder."""
 
     def __init__(self, home: Path, folder: Path, draft: Path, progress: Progress) -> None:
         self._home = home

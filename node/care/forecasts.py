@@ -40,7 +40,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """A bound, what is said of it, and when it is met in unix seconds; None where that is far off or never."""
+    """Bound with a text for people, and the unix time at which it is reached; None if far off or never."""
 
     what: str
     detail: str

@@ -183,7 +183,7 @@ def _judge_all(connection: Connection, findings: CheckFindings) -> None:
 
 
 def _check_epochs(tables: Tables, repo: Repo, membership: Membership, findings: CheckFindings) -> None:
-    """See that the writers' topics of epochs are those that their inits state."""
+    """Check that the stored writers' topics are those that the epochs' inits state."""
     for started in membership.operations.epochs:
         states = epoch_statement(started)
         for epoch in tables.epochs_in(repo.num):

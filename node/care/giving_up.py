@@ -264,7 +264,7 @@ class PostAges:
             return ()
 
     def _find(self, rule: _Rule, branch: Branch, after: int) -> tuple[list[TimelineRow], list[TimelineRow]]:
-        """Load the next old posts that are here, and return with them those of these that can be erased."""
+        """Load the next old posts that are held. Return them, and those of them that can be erased."""
         with self._hub.replica.database.read() as connection:
             old = self._name_old(connection, rule, branch, self._hub.clock_ms())
             rows = load_old_posts(connection, old, after, ASKED_AT_ONCE)
@@ -277,9 +277,9 @@ class PostAges:
     def _give_up(
         self, rule: _Rule, branch: Branch, keeper: UserId, shown: Collection[CommitId], now_ms: int
     ) -> tuple[set[CommitId], int]:
-        """Give up those of some posts that may go, as the transaction sees it that erases them.
+        """Erase the given posts, as far as this transaction finds that they may go.
 
-        Return these, and the bytes of their bodies.
+        Return the erased ones, and the bytes of their bodies.
         """
         replica = self._hub.replica
         with replica.database.write() as connection:

@@ -28,20 +28,20 @@ from protocol.limits.network import (
 
 log = structlog.get_logger()
 
-_PLACE: Final = "relay:"
+_PLACE_PREFIX: Final = "relay:"
 
 
 def place_of(relay: PeerId) -> str:
     """Name the place of a peer that is reached through a relay. It stands for host:port, and is no address."""
-    return _PLACE + id_text(relay)
+    return _PLACE_PREFIX + id_text(relay)
 
 
 def relay_at(place: str) -> PeerId | None:
     """Return the relay of a place that names one; None for host:port."""
-    if not place.startswith(_PLACE):
+    if not place.startswith(_PLACE_PREFIX):
         return None
     try:
-        return PeerId(parse_id(place.removeprefix(_PLACE)))
+        return PeerId(parse_id(place.removeprefix(_PLACE_PREFIX)))
     except DecodeError:
         return None
 

@@ -118,8 +118,8 @@ class CircuitSwitch(CircuitHandler):
         clock: Callable[[], float] = trio.current_time,
         refused: Callable[[str, str], None] = _ignore,
     ) -> None:
-        """`visitor` says of a peer, and the subnet that it comes from, whether it is known; `refused` gets its kind
-        and why it gets no circuit, or no more of one."""
+        """`visitor` tells whether a peer from a subnet is known. `refused` is called with the peer's kind, and the
+        reason for a refused or ended circuit."""
         self._own_key = own_key
         self._visitor = visitor
         self._clock = clock

@@ -160,7 +160,7 @@ def fork(
 
 
 def print_merge(shown: "tuple[MergeResult, str]") -> None:
-    """Print what a merge wrote into a branch of that name, and on stderr what it left and what to do about it."""
+    """Print what a merge wrote into a branch. Print on stderr what it left out, and what to do about it."""
     answer, target = shown
     names, left = answer["files_left"], answer["left"]
     if answer["commit"] is not None:

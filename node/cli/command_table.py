@@ -117,7 +117,7 @@ TYPERS_WORDS: Final = MappingProxyType(
         "ABORTED_TEXT": "Aborted.",
     }
 )
-"""Words that typer puts into help and errors, by what it calls them. Its line of usage stays: names and brackets."""
+"""Typer's own words in help and errors, by their names in typer. Its line of usage stays: names and brackets."""
 
 
 REPO_LEFT_OUT: Final = "node.cli.repo_left_out"

@@ -32,14 +32,14 @@ AccountArgument = Annotated[str, typer.Argument(help="The account's name.")]
 TopicArgument = Annotated[str, typer.Argument(help="The topic's id, or a unique prefix of one that is kept.")]
 
 
-_WHAT: Final = {
+_REFUSED_KINDS: Final = {
     "topic": "topics",
     "commits": "commits",
     "file": "files",
     "circuit": "circuits",
     "link": "links to accounts",
 }
-_WHO: Final = {
+_REFUSED_TO: Final = {
     "account": "accounts",
     "partner": "partner relays",
     "known": "other known peers",
@@ -65,7 +65,7 @@ def _print_status(one: "RelayStatus") -> None:
     print()
     Table(
         "visitors",
-        ("brought by", lambda each: _WHO[each["kind"]]),
+        ("brought by", lambda each: _REFUSED_TO[each["kind"]]),
         "peers",
         ("stored", lambda each: size_text(each["size"])),
         "connected",
@@ -78,8 +78,8 @@ def _print_status(one: "RelayStatus") -> None:
         return
     Table(
         "refusals",
-        ("refused", lambda each: _WHAT[each["what"]]),
-        ("to", lambda each: _WHO[each["kind"]]),
+        ("refused", lambda each: _REFUSED_KINDS[each["what"]]),
+        ("to", lambda each: _REFUSED_TO[each["kind"]]),
         ("reason", lambda each: each["reason"].replace("_", " ")),
         ("times", "count"),
         ("last", time_of("last_at")),

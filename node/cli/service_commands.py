@@ -157,7 +157,7 @@ def _list_repos(context: typer.Context) -> "list[RepoView] | None":
 
 
 def _say_parts(found: Mapping[str, Any], repos: "list[RepoView] | None") -> None:
-    """Say, beside the answer, what is where and what would be lost with it."""
+    """Print on stderr where the node's parts are, and what would be lost with them."""
     sizes = f"{size_text(found['size'])}, of which the store has {size_text(found['store_size'])}"
     say(f"folder   {found['home']}: {sizes}; keys {_KEPT[found['protection']]}")
     for name, what in (("database", "store"), ("exports", "exports")):

@@ -26,10 +26,10 @@ HOPELESS_SECONDS: Final = 60.0
 """Seconds without a peer that has the repo, in which each address is dialed twice."""
 _POLL_SECONDS: Final = 0.2
 _HELD_SECONDS: Final = 1.0
-"""Seconds in which another computer may have what was written, before it is said that none has it."""
+"""Seconds to wait for another computer to take what was written, before a message says that none has it."""
 _PEERS_NAMED_MAX: Final = 3
 _BRANCHES_LOOKED_AT_MAX: Final = 20
-"""Branches of which it is asked why relays take no more of their files: one request each."""
+"""Branches whose refused files at relays are looked up: one request each."""
 _NOBODY: Final = "no peer is connected, and this node dials none"
 _BODILESS: Final = (
     "Not here: commits whose bodies are needed to judge them and that peer has erased, and what follows them. "
@@ -169,7 +169,7 @@ def wait_in_sync(api: "Client", repo: str, timeout: float | None) -> SyncState:
 
 
 def say_where(api: "Client", branch: str) -> str:
-    """Say that nobody else has what was just written to a branch, of a repo that others have had; empty where somebody has.
+    """Return a warning if no other node holds what was just written to a branch of a shared repo; empty if one does.
 
     Waits a second at most, and not where nobody is connected who follows the repo.
     """

@@ -30,8 +30,8 @@ FilesOption = Annotated[
     typer.Option("--file", help="A file of the post, or a folder of some; may be repeated."),
 ]
 _SMALL_SIZE: Final = 4 * MIB
-"""Bytes of a file that is read whole before its request goes on. A larger one has a request of its own, so that a fault
-on the way costs no other."""
+"""Bytes of a file up to which it is read whole and shares a request with others. A larger file has its own request:
+a fault on the way then costs no other file."""
 _REQUEST_SIZE: Final = 64 * MIB
 """Bytes of files after which a request ends: what a cut costs, and about a second of work."""
 _UNSTATED_SIZE_MAX: Final = _REQUEST_SIZE
@@ -110,7 +110,7 @@ def name_paths(paths: Sequence[Path], name: str = "") -> list[tuple[str, str]]:
 
 
 def attach_files(api: "Client", branch: str, paths: Sequence[Path]) -> list[str]:
-    """Add the files of one post to its branch; return the commits that add them, one each. Raises ServiceError.
+    """Add the files of one post to its branch, each by a commit; return these commits. Raises ServiceError.
 
     All are looked at before the first is sent. What is durable when a later one fails stays in the branch.
     """

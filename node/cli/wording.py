@@ -96,7 +96,7 @@ def file_shown(file: Mapping[str, Any]) -> str:
 
 
 def without_attached(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return commits without those whose files a post among them shows as its own."""
+    """Return commits without those that only add files of a post among them."""
     attached = {one["commit"] for item in items for one in item.get("attachments", ())}
     return [item for item in items if item["commit"] not in attached]
 
@@ -117,7 +117,7 @@ def lack_said(item: Mapping[str, Any]) -> str:
 
 
 def answered(reply: Mapping[str, Any]) -> str:
-    """Return who wrote the post that a reply answers, its id, and what became of it."""
+    """Return the author, id and state of the post that a reply answers."""
     who = person(reply["author_name"], reply["author"], ID_WIDTH) if "author" in reply else ""
     state = "" if reply["state"] in ("shown", "erased", "not_kept") else f", {reply['state']}"
     return f"{who}{' ' if who else ''}[{reply['commit'][:ID_WIDTH]}{state}]"

@@ -183,7 +183,7 @@ def _replaced_count(content: ValuesEdit | ValuesSnapshot) -> int:
 def find_pasts(
     connection: Connection, parts: Sequence[tuple[Branch, tuple[CommitId, ...]]], bits: Mapping[CommitId, int]
 ) -> dict[CommitId, int]:
-    """Map each commit to the bits of those that have it in their past; those of none are left out.
+    """Map each commit to a bit set of the commits that have it in their past; leave out commits without any.
 
     `parts` are a branch and what it continues (`lineage`). Costs a look at each commit of them, void ones included.
     """

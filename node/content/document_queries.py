@@ -36,7 +36,7 @@ from verifier.json_documents import JsonValue, read_json
 At = tuple[bytes, str]
 """A document as it is walked through: its place there, and its name."""
 LOOKED_AT_ONCE: Final = 64
-"""Documents that are read in one transaction, between which others have their turn."""
+"""Documents read in one transaction. Other work has its turn between two transactions."""
 
 
 @dataclass(frozen=True, slots=True)

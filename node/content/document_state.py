@@ -412,7 +412,7 @@ def _entries_of(said: Iterable[tuple[str, Tip, str | None]]) -> dict[str, Docume
 
 
 class _Limit(NamedTuple):
-    """Values that one reader may load, and characters of them; what to raise over that."""
+    """Bound on what one reader may load, in values and characters, and the error beyond it."""
 
     values: int
     characters: int

@@ -460,7 +460,7 @@ class Documents:
         return [make_draft(SET, REMOVED, [NewValue(item, None, entry.tips)], document.depth)]
 
     async def _load(self, branch: str, load: Callable[[Connection, list[int]], T]) -> T:
-        """Load something of a branch and what it continues, which have these numbers."""
+        """Run `load` with the numbers of a branch and of the branches that it continues."""
         target, replica = self._find_branch(branch), self._hub.replica
 
         def run() -> T:

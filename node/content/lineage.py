@@ -67,10 +67,10 @@ def load_state_nums(replica: Replica, connection: Connection, branch: Branch) ->
 def whole_lineage(
     replica: Replica | Tables, connection: Connection, branch: Branch
 ) -> list[tuple[Branch, tuple[CommitId, ...]]]:
-    """List a branch and what it continues, where all of it is here. Raises ServiceError `incomplete`.
+    """List a branch and the branches that it continues, if all of them are held. Raises ServiceError `incomplete`.
 
-    A fork may be here before the commits that it continues: they are no causes of its own. A branch may be known before its
-    first commit, which says whether it is a fork.
+    A fork may be here before the commits that it continues: they are no causes of its own. A branch may be known before
+    its first commit, which says whether it is a fork.
     """
     parts = lineage(replica, connection, branch)
     if not _are_whole(connection, parts):

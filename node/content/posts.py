@@ -82,7 +82,7 @@ class Posts:
         """Write one post on the branch's heads, with the files that commits have added; durable when this returns."""
         target = self._find_branch(branch)
         body = await self._make_post(target, text, resolve_mentions, attachments)
-        draft = Draft(body, tangles=await self._attach(target, attachments))
+        draft = Draft(body, tangles=await self._attachment_places(target, attachments))
         return _written_view(target, await write_commit(self._hub, self._author, target, draft))
 
     async def write_many(self, branch: str, texts: list[str]) -> WrittenPosts:
@@ -129,7 +129,7 @@ class Posts:
         row = target.row
         first = row.about if row.relation == Relation.REPLY and row.about is not None else row.commit_id
         body = await self._make_post(target.branch, text, resolve_mentions, attachments)
-        draft = Draft(body, tangles=await self._attach(target.branch, attachments))
+        draft = Draft(body, tangles=await self._attachment_places(target.branch, attachments))
         return await self._write_about(target, draft, Relation.REPLY, first)
 
     async def edit(self, commit: str, text: str, resolve_mentions: bool = False) -> WrittenPost:
@@ -201,7 +201,7 @@ class Posts:
             text = await self._hub.run_blocking(resolve_mentions, self._hub.replica, repo, text)
         return Post(text)
 
-    async def _attach(self, branch: Branch, attachments: Sequence[str]) -> tuple[TanglePlace, ...]:
+    async def _attachment_places(self, branch: Branch, attachments: Sequence[str]) -> tuple[TanglePlace, ...]:
         """Return the place that names the files of a post, if it has any. Raises ServiceError."""
         if not attachments:
             return ()

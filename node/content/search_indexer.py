@@ -57,8 +57,8 @@ _SHARE_IDLE: Final = 1
 _PAUSE_SECONDS: Final = 0.01
 """At least."""
 _GATHER_SECONDS: Final = 0.5
-"""Between a commit and its entry, so that what comes meanwhile is entered with it. An entry for each write of one client
-after another took a third of the daemon's processor time, and an fsync each."""
+"""Seconds from a commit to its index entry, so that later commits are entered together with it. An entry for each
+write of one client after another took a third of the daemon's processor time, and an fsync each."""
 _SILENCE_SECONDS: Final = 60.0
 """Seconds after which it looks without being told: a body that was fetched is not told."""
 
@@ -193,10 +193,10 @@ class SearchIndexer:
     def _read(
         self, connection: Connection, rows: list[TimelineRow], slice_: "_Slice"
     ) -> tuple[list[IndexItem], list[TimelineRow], set[int]]:
-        """Read the entries of the first of these commits; those for which the slice has no time; the damaged ones.
+        """Read index entries for one slice; return them, the commits left for lack of time, and the damaged commits.
 
-        One is read at least. A commit without words is no item: of many, each would stay in memory until a batch is full.
-        What this node has just written is in memory, so that its blocks are not read.
+        One is read at least. A commit without words is no item: of many, each would stay in memory until a batch is
+        full. What this node has just written is in memory, so that its blocks are not read.
         """
         known = find_recent(self._hub.replica, rows)
         unknown = [row for row in rows if row.num not in known]
@@ -231,7 +231,7 @@ def pause_after(hub: Hub, accepted: int, began: float) -> float:
 
 
 def _as_read(nums: Iterable[int], rows: Sequence[TimelineRow]) -> dict[int, PackedNums | None]:
-    """Map each number to its commit's blocks; None where no such commit is among these that were read."""
+    """Map each number to its commit's blocks, or to None where the commit was not read."""
     blocks = {row.num: row.block_nums for row in rows}
     return {num: blocks.get(num) for num in nums}
 

@@ -29,7 +29,7 @@ _FRAME_SIZE: Final = 4
 _READ_AT_ONCE: Final = 1 << 16
 _END_SECONDS: Final = 5.0
 _VERSIONS_MAX: Final = 1024
-"""Texts of which it is remembered what was told of them: the process holds fewer."""
+"""Texts whose version in the process is remembered. The process holds fewer."""
 
 
 Typed = tuple[int, list[tuple[str, list[tuple[int, int, str]]]]]
@@ -54,8 +54,8 @@ class ClearText(msgspec.Struct, frozen=True, array_like=True):
     text: str
 
 
-class Shown(msgspec.Struct, frozen=True, array_like=True):
-    """Answer about a text that is held: see `text_worker.Held.look`."""
+class TextAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """Answer of the process about a text: see `text_worker.Held.look`."""
 
     is_taken: bool
     text: str | None
@@ -96,10 +96,10 @@ class TextProcess:
         root: str | None = None,
         vector: bytes | None = None,
         clear_size: int | None = None,
-    ) -> Shown | None:
+    ) -> TextAnswer | None:
         """Show a text, once it takes the updates `tried` as well; None where another process has to look at it."""
         with self._lock:
-            shown: Shown | None = None
+            shown: TextAnswer | None = None
             asked = (list(tried), root, vector, clear_size)
             if text.before >= 0:
                 shown = self._ask((text.key, text.before, text.version, list(text.news), *asked))
@@ -113,14 +113,14 @@ class TextProcess:
                 self._versions.popitem(last=False)
             return shown
 
-    def _ask(self, request: object) -> Shown | None:
+    def _ask(self, request: object) -> TextAnswer | None:
         deadline = time.monotonic() + TEXT_MERGE_SECONDS
         try:
             process = self._process or self._start()
             body = msgspec.msgpack.encode(request)
             _write(process, len(body).to_bytes(_FRAME_SIZE, "big") + body, deadline)
             size = int.from_bytes(_read(process, _FRAME_SIZE, deadline), "big")
-            return msgspec.msgpack.decode(_read(process, size, deadline), type=Shown)
+            return msgspec.msgpack.decode(_read(process, size, deadline), type=TextAnswer)
         except (OSError, EOFError, msgspec.DecodeError) as error:
             log.warning("the process that holds texts was ended", error=str(error))
             self._stop()

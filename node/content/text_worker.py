@@ -190,7 +190,7 @@ def _try(updates: Sequence[bytes]) -> bytes:
 
 
 def _type(update: bytes, client: int, texts: Sequence[tuple[str, Sequence[tuple[int, int, str]]]]) -> bytes:
-    """Make edits, and return the update that says them. Raises ValueError where places cannot be told."""
+    """Apply edits of texts, and return the update that holds them. Raises ValueError if a place is not found."""
     document = pycrdt.Doc[pycrdt.Text](client_id=client)
     document.apply_update(update)
     before = document.get_state()

@@ -31,7 +31,7 @@ from node.content.text_process import (
     ClearText,
     HeldText,
     Looked,
-    Shown,
+    TextAnswer,
     TextProcess,
     Typed,
     run_worker,
@@ -97,7 +97,7 @@ class _Loaded:
 
 @dataclass(frozen=True, slots=True)
 class _Push:
-    """Bodies that a push writes, what they add, what the text comes to with them, and what each update then has there."""
+    """Push of updates: the bodies to write, the update that they make together, and the clocks that each then has."""
 
     bodies: list[TextUpdate]
     update: bytes
@@ -186,7 +186,7 @@ class Texts:
         return pushed
 
     async def _push_all(self, target: Branch, updates: Sequence[bytes]) -> list[TextPush | ServiceError]:
-        """Write these updates as one commit, or apart where one of them does not go with the others."""
+        """Write updates as one commit; write them separately if they cannot be merged."""
         try:
             async with self._remember(target).writing:
                 return [*await self._write_new(target, await self.version(target), updates)]
@@ -393,13 +393,13 @@ class Texts:
         root: str | None = None,
         vector: bytes | None = None,
         clear_size: int | None = None,
-    ) -> Shown | None:
+    ) -> TextAnswer | None:
         """Ask the process that holds texts; None where another process has to look."""
         async with self._remember(branch).reading:
             held = self._hold(version)
         return await self._ask_process(held, tried, root, vector, clear_size)
 
-    async def _ask_process(self, held: HeldText | None, *asked: Any) -> Shown | None:  # noqa: ANN401  # as `look` takes it
+    async def _ask_process(self, held: HeldText | None, *asked: Any) -> TextAnswer | None:  # noqa: ANN401  # as `look` takes it
         if held is None or self._process is None:
             return None
         async with self._merging:

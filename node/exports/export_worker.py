@@ -54,7 +54,7 @@ _LOOK_SECONDS: Final = 0.1
 
 
 _Opened = tuple[TimelineRow, Body | UnknownBody, bytes]
-"""A commit, what its body says, and that as it is encoded."""
+"""Commit with its decoded and its encoded body."""
 
 
 class ExportRequest(msgspec.Struct, frozen=True):

@@ -193,7 +193,7 @@ def _names_in(certificate: x509.Certificate) -> list[str | ipaddress.IPv4Address
 
 
 def _host_of(listen: str) -> str:
-    """Return the one host that is listened on; empty where it is every interface."""
+    """Return the host of the listening address; empty for all interfaces."""
     host = listen.rpartition(":")[0].strip("[]")
     return "" if host in ("*", "0.0.0.0", "::") else host  # noqa: S104  # it is compared
 

@@ -370,7 +370,7 @@ def remove_run_file(path: Path) -> None:
 
 
 def room_advice(path: Path) -> str:
-    """Say what to do where a folder cannot be written, or its disk is full; empty where it has room."""
+    """Return advice for a folder that cannot be written or whose disk is full; empty if there is room."""
     try:
         free = shutil.disk_usage(path).free
         if not os.access(path, os.W_OK):

@@ -307,7 +307,7 @@ class HttpConnection:
             await self._send_bytes(self._answer.write_head(status, _REFUSAL_HEADERS))
 
     async def _drop_rest(self, request: Request) -> None:
-        """Throw away what comes of a body that was answered before it had come: the client goes on with its next request."""
+        """Discard the rest of a body that was answered early: the client's next request follows it."""
         with trio.move_on_after(_LINGER_SECONDS):
             while not request.is_whole and request.fault is None and not self._client_left.is_set():
                 request.take()

@@ -25,7 +25,7 @@ TRUSTED: Final = "ravel.trusted"
 log = structlog.get_logger()
 
 _CLOSE_SECONDS = 1.0
-"""TLS says that it ends, which a client that reads nothing does not let it send."""
+"""Seconds for closing a connection. TLS sends a closing message, which a client that does not read would hold up."""
 _BACKLOG = 128
 _ACCEPT_SECONDS = 0.005
 """Seconds between two connections that are accepted while a request of the user is at work: each costs 1 ms before one knows

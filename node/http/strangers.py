@@ -39,9 +39,9 @@ class Stranger:
         giving_way: GivingWay | None = None,
         parsing: trio.StrictFIFOLock | None = None,
     ) -> None:
-        """`here` are the strangers of its listener, of which it is one until it has left.
+        """`here` has all strangers of the listener, this one too until it leaves.
 
-        In its turns it goes after the user's requests, where it is `giving_way`. One at a time is `parsing`.
+        `giving_way` lets the user's requests go first. `parsing` lets one stranger parse at a time.
         """
         self.subnet = subnet
         self.is_trusted = False

@@ -102,7 +102,7 @@ class GitHistory:
                 yield self.take(commit, content)
 
     def take(self, commit: str, content: bytes) -> SourceItem:
-        """Return what a commit says, and note that its children find it."""
+        """Return a commit as an item to import, and remember its id for its children."""
         head, _, message = content.partition(b"\n\n")
         headers: dict[bytes, list[bytes]] = {}
         for line in head.split(b"\n"):

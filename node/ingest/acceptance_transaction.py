@@ -373,7 +373,7 @@ class Acceptance:
         return self.tables.branches[branch_num].is_kept if branch_num else repo.keeps_all
 
     def _note_author(self, repo: Repo, author: UserId, said_ms: int) -> None:
-        """Note what a commit that a peer has brought says by its author and its time."""
+        """Note when the author of a commit from a peer was last seen."""
         if author != self._replica.own_feeds.user:
             self.said_times[author] = max(said_ms, self.said_times.get(author, 0))
         elif repo.has_members:

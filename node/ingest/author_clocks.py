@@ -20,7 +20,7 @@ _ALIKE: Final = 0.5
 _ALIKE_MS_MAX: Final = 60_000
 """The same in milliseconds at most: relays and lines delay commits by some seconds."""
 _COUNT_MIN: Final = 3
-"""Arrivals with one difference from which on it is that of the clocks."""
+"""Arrivals with about the same difference that are needed to take it for a difference of clocks."""
 
 
 @dataclass(frozen=True, slots=True)

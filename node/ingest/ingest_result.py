@@ -59,7 +59,7 @@ class IngestResult:
         return len(self.accepted.get(topic, ())) + len(self.also_on.get(topic, ()))
 
     def count_useful(self) -> int:
-        """Commits for which it was worth it: those that came to be here, or more whole than before."""
+        """Count the commits that were new, or are more complete than before."""
         kept = sum(map(len, self.accepted.values())) + sum(map(len, self.unread.values()))
         return kept + len(self.filled) + self.restored
 

@@ -36,7 +36,7 @@ _MARKS_REMEMBERED_MAX: Final = 4096
 
 
 class EpochOpening(NamedTuple):
-    """Keys that open the commits of one epoch on one topic; of several epochs where these have one key."""
+    """Keys that open the commits of one epoch on one topic, or of several epochs that share one key."""
 
     repo_id: RepoId
     epoch_ids: frozenset[EpochId]
@@ -155,7 +155,7 @@ def topic_claim(publication: Publication) -> Claim:
 
 
 def read_publication(keys: OpeningKeys, encoded: bytes, *, with_bare: bool = False) -> Candidate:
-    """One publication and what is in it. Raises Drop where the publication is at fault."""
+    """Open one publication. Raises Drop where the publication is at fault."""
     try:
         publication = decode_publication(encoded)
     except DecodeError as error:

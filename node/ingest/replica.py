@@ -326,7 +326,7 @@ class Replica:
 
 
 class Change:
-    """One transaction that may change what is in memory, and what memory shows once it is committed."""
+    """One write transaction, with the changes that the memory takes over after COMMIT."""
 
     connection: Connection
     tables: Tables

@@ -393,7 +393,7 @@ def _grouped(
     new: Iterable[Row],
     keys_of: Callable[[Row], Iterable[K]],
 ) -> Mapping[K, tuple[int, ...]]:
-    """Numbers of rows by their keys, when the old ones have been replaced by the new ones."""
+    """Map keys to row numbers after the old rows were replaced by the new ones."""
     gone, come = (
         _numbers((key, one.num) for one in old for key in keys_of(one)),
         _numbers((key, one.num) for one in new for key in keys_of(one)),

@@ -89,8 +89,9 @@ class VoidRecheck:
     def of_commits(
         self, branch_num: int, ids: Sequence[CommitId], are_back: Collection[CommitId] = ()
     ) -> None:
-        """Look at these commits of a branch, where anything could make them void. Those that `are_back` were damaged; the
-        others are accepted in this transaction."""
+        """Recheck these commits of a branch, if anything there could void them.
+
+        They were accepted in this transaction, or were damaged and `are_back`."""
         if self._membership.now().has_no_removals:
             return
         branch = self._tables.branches[branch_num]

@@ -22,7 +22,7 @@ _LASTED_SECONDS: Final = 5.0
 DUPLICATE: Final = "duplicate"
 """Why a connection ends in whose place another one with the same peer is."""
 _UNREAD: Final = "bad_message"
-"""What the reason begins with for which a node ends a connection with one that says what it cannot read."""
+"""Beginning of the reason with which a node leaves a peer whose message it cannot read."""
 _DISPLACED_COUNT: Final = 3
 """Displacements by one peer that show another node with this key."""
 _DISPLACED_SECONDS: Final = 600.0

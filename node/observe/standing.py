@@ -50,7 +50,7 @@ from storage.repos.repos import DAY_MS, Repo
 log = structlog.get_logger()
 
 HOLDERS_MAX: Final = 64
-"""Peers of one repo, those that held most of it, of which the store keeps when they held all: those of a large club."""
+"""Peers of one repo whose times of holding all are stored, those that held most: as many as a large club has."""
 SAVE_SECONDS: Final = 60.0
 """Seconds between two times that they are stored: a crash makes what was written and sent since count as unheld."""
 _LOOK_SECONDS: Final = 5.0
@@ -146,7 +146,9 @@ class Standings:
             await trio.sleep(_LOOK_SECONDS)
 
     async def save(self, *, is_last: bool = False) -> None:
-        """Store who held what, where that has changed; the last time, also until when those held it that are connected."""
+        """Store which peers held which repos, as far as it changed.
+
+        `is_last`: also the time up to which connected peers held them."""
         for one in self._memories.values():
             if is_last and one.level_since:
                 one.is_stored = False
@@ -192,7 +194,7 @@ class Standings:
             replica.shown.restate({*asked, *(repo_num for repo_num, _ in whole)} & replica.repos.keys())
 
     async def _keep_owners(self, said: Sequence[PeerUser]) -> None:
-        """Store whose nodes peers are, and have repos shown again whose standing names them."""
+        """Store the users of peers, and recompute the standing of repos that names them."""
         peers = {one.peer for one in said}
         self._changed.update(
             num for num, links in self._links.items() if any(link.peer in peers for link in links.values())

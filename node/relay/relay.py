@@ -289,7 +289,7 @@ class RelayService:
         return await self._storing_for(bill, begin)
 
     def find_blocks(self, ids: Sequence[BlockId]) -> set[BlockId]:
-        """Return those of these blocks that are here. Blocks. Raises StorageError."""
+        """Return the given blocks that are held. Runs in a thread. Raises StorageError."""
         with self._database.read() as connection:
             return find_kept_blocks(connection, ids)
 
@@ -323,7 +323,7 @@ class RelayService:
         visitor: Visitor,
         bill: WorkBill,
     ) -> KeptBlocks:
-        """Give a file these blocks, those that came and those that are here. Raises StorageError, DamagedKeptBlock."""
+        """Add blocks to a file: new ones by content, stored ones by id. Raises StorageError, DamagedKeptBlock."""
 
         def keep() -> KeptBlocks:
             with self._database.write(is_patient=True) as connection:

@@ -16,7 +16,7 @@ _NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One number, and what tells it from the others of its family. `suffix` is that of a histogram's parts."""
+    """One value of a metric family, with the labels that identify it. `suffix` is used by a histogram's parts."""
 
     value: float
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -39,7 +39,7 @@ from protocol.limits.peers import (
 SHORT_COUNT_MAX: Final = 64
 """Publications of a batch that counts as short: some milliseconds of work, where a full one takes a tenth of a second."""
 _OVERTAKEN_MAX: Final = 8
-"""Short batches of one account that go before a long one of it that waits: half a full one's time."""
+"""Short batches that may overtake a waiting long batch of the same account: half of a full batch's time."""
 _FIRST_COUNT: Final = 64
 """Publications of a first slice, of whose cost nothing is known: all at the cost of the dearest commits took seconds."""
 _DEBT_MAX_SECONDS: Final = 2.0

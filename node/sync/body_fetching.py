@@ -173,7 +173,7 @@ class _Question:
 
 @dataclass(slots=True)
 class _Asking:
-    """Outstanding requests of one topic and their peers, those first that are asked next."""
+    """Outstanding requests of one topic, and its peers in the order of asking."""
 
     question: _Question | None = None
     peers: list[_Peer] = field(default_factory=list)
@@ -189,10 +189,11 @@ class _Page(NamedTuple):
 
 
 async def fetch_opened(hub: Hub, ids: Collection[CommitId]) -> bool:
-    """Have bodies come that are opened of branches that are not kept; return True if any may have.
+    """Fetch bodies that somebody opens in branches that are not kept; return True if any may have come.
 
-    Waits OPENED_SECONDS at most for the next body, and OPENED_SECONDS_MAX in all. It waits for bodies that nobody opened
-    before: else it would wait each time for what no connected peer has. Such a body comes later, when a peer has it.
+    Waits OPENED_SECONDS at most for the next body, and OPENED_SECONDS_MAX in all. It waits for bodies that nobody
+    opened before: else it would wait each time for what no connected peer has. Such a body comes later, when a peer has
+    it.
     """
 
     def note() -> dict[int, int]:
@@ -372,7 +373,7 @@ class BodyFetcher:
             return topic.count_bodies_missing(connection, nums)
 
     def _load(self, topic: _Topic, peer: _Peer, visitor: Visitor | None) -> _Page:
-        """Load the next commits to ask a peer for, which is this visitor of a relay."""
+        """Load the next commits to ask a peer for. `visitor`: the peer, where this node is a relay."""
         source, relay = peer.source, self._hub.relay
         with self._hub.replica.database.read() as connection:
             if (

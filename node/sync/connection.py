@@ -101,7 +101,7 @@ log = structlog.get_logger()
 _TOPICS_AT_ONCE: Final = 64
 """Topics that are announced, or taken from one announcement, before others have their turn: 1 to 2 ms."""
 _USEFUL: Final = (Receipt, Publications, Blocks, Reconcile, Summary, Window)
-"""Messages that others wait behind on a slow line."""
+"""Messages that count as useful while a peer answers for blocks: they may hold up an answer on a slow line."""
 
 
 @dataclass(frozen=True, slots=True)

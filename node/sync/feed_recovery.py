@@ -23,8 +23,8 @@ from storage.repos.repos import Repo
 log = structlog.get_logger()
 _Level = tuple[RepoId, Conversation]
 """A repo, and a peer that is level in it."""
-_OTHERS_ROUNDS_MAX: Final = 24
-"""Rounds for which peers are awaited that are not level, where one is: two minutes."""
+_LAGGING_ROUNDS_MAX: Final = 24
+"""Rounds for which lagging peers are awaited once another peer is level: two minutes."""
 
 
 class FeedRecovery:
@@ -57,7 +57,7 @@ class FeedRecovery:
             level, behind = self._compare()
             # In two rounds: what came in the first may have told of epochs whose topics are not compared yet.
             for repo_id in sorted({repo_id for repo_id, _ in level & seen}):
-                if repo_id in behind and waited[repo_id] < _OTHERS_ROUNDS_MAX:
+                if repo_id in behind and waited[repo_id] < _LAGGING_ROUNDS_MAX:
                     waited[repo_id] += 1
                 elif await self._hub.run_blocking(self._settle, repo_id, noted):
                     self._hub.topics_changed()  # what was put off is done now

@@ -81,7 +81,7 @@ class FilePull:
             return refusal
 
     async def _take(self, ids: Sequence[BlockId], depth: int) -> str:
-        """Keep these blocks, which are so deep in the tree, and all below them."""
+        """Keep blocks of one depth of the tree, and all blocks below them."""
         for part in chunks(ids, FETCHED_COUNT_MAX):
             bill = WorkBill(self._bill.account)
             here = await self._hub.look(bill, self._relay.find_blocks, part)

@@ -66,7 +66,7 @@ class Follower(Protocol):
         ...
 
     def missed(self) -> None:
-        """Take note that it raised when it was told, so it has missed something. Must not fail."""
+        """Recover from an error that this listener raised in an earlier call: it has missed an event. Must not fail."""
         ...
 
 

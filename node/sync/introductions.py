@@ -24,12 +24,12 @@ from protocol.session.outputs import FindPeers, LearnPeers
 from protocol.session.reach import as_seen, host_of, is_public, may_travel
 
 YIELD_SECONDS: Final = 3.0
-"""Seconds that the peer of the larger key leaves to the other one, so that two who hear of each other connect once."""
+"""Seconds that the peer with the larger key waits for the other to dial: two introduced peers then connect once."""
 
 
 @dataclass(slots=True, eq=False)
 class _Encounter:
-    """A connection, where its other end is (host:port), and what is known through it."""
+    """Connection with its other end (host:port) and the addresses learned through it."""
 
     connection: Conversation
     across: str

@@ -26,7 +26,8 @@ T = TypeVar("T")
 RelayAnswer = FilesListed | FilesAnswered | AccountAnswered
 
 OFFERS_AGAIN: Final = "offers_again"
-"""Why a session ends with a relay that has refused topics: the next one begins at once."""
+"""Reason to leave a relay that has refused topics: the next session, in which they are offered again, begins at
+once."""
 _REFUSALS_LOOK_SECONDS: Final = 60.0
 """Seconds between two looks whether a relay has refused anything."""
 _KEPT_AGAIN_SECONDS: Final = 600.0

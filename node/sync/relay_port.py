@@ -72,7 +72,7 @@ class RelayPort:
         return self._hub.is_partner(self._conversation.peer)
 
     def entrust_all(self) -> None:
-        """Have a partner keep all that this relay keeps, those of each who brought them by the order of their coming.
+        """Entrust a partner relay with all that this relay keeps, for each owner in order of arrival.
 
         `kept_changed` adds what comes later.
         """

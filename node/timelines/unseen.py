@@ -217,7 +217,7 @@ def _open(connection: Connection, replica: Replica, unseen: list[Unseen]) -> dic
 
 
 def _find_attached(items: Mapping[int, TimelineItem]) -> set[int]:
-    """Return those of some commits whose files others among them show as their own."""
+    """Return the commits that only add files of other given posts."""
     named = {one["commit"] for item in items.values() for one in item.get("attachments", ())}
     return {num for num, item in items.items() if item["commit"] in named}
 

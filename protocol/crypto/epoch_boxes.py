@@ -64,7 +64,7 @@ class Sealer:
         return cls(secret, hashing.writers_sealing_key(secret, repo_id))
 
     def seal(self, user: UserId, prekey: AgreementKey | None = None) -> bytes:
-        """Make the box (32 bytes) of a user, for its prekey if it has one (`is_prekey`), else for its own key.
+        """Make the box (32 bytes) of a user. `is_prekey`: for the user's prekey, else for the user's own key.
 
         Raises BadSignature where the user's id is no public key of full order.
         """

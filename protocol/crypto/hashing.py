@@ -142,7 +142,7 @@ def box_pad(shared: bytes, mark: Mark, user: UserId) -> bytes:
 
 
 def branch_secret(key: EpochKey, branch_id: BranchId) -> BranchSecret:
-    """Derive what opens one branch in one epoch, for followers of that branch alone."""
+    """Derive the secret of one branch in one epoch, which followers of a single branch get."""
     return BranchSecret(_derive(BRANCH_SECRET, key + branch_id))
 
 

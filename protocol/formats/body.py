@@ -222,7 +222,7 @@ class Checkpoint(Wire, frozen=True, tag="checkpoint1"):
 
 
 class MembersCheckpoint(Wire, frozen=True, tag="members-checkpoint1"):
-    """Signs what follows from the root branch's commits that it has in its past: the digest of their statement.
+    """Signs the digest of the membership statement that follows from the root branch commits in its past.
 
     No rule of membership looks at it: nodes that do not know the kind judge alike.
     """

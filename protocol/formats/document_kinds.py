@@ -171,9 +171,9 @@ class DocumentKind:
     nothing: DocumentBody
 
     snapshots_cover: ClassVar[bool] = False
-    """True if a snapshot counts for all that it has in its past, and not for what it names.
+    """True if a snapshot restates all of its past, not only the commits that it names.
 
-    Then another snapshot may stand for it, so that its body may be erased.
+    Another snapshot can then replace it, and its body may be erased.
     """
 
     @property
@@ -246,7 +246,7 @@ class SetEdit(ValuesEdit, frozen=True, tag="set1"):
 
 
 class SnapshotItems(Wire, frozen=True):
-    """The items that one commit, by the id that it had first, added and that nobody replaced."""
+    """Items that one commit added and that no other has replaced. The commit is named by its first id."""
 
     name: CommitId
     items: Annotated[tuple[DocumentKey, ...], Meta(min_length=1, max_length=SET_EDIT_COUNT_MAX)]
@@ -326,7 +326,7 @@ class EntriesEdit(ValuesEdit, frozen=True):
 
 
 class SnapshotEntries(Wire, frozen=True):
-    """The values that one commit, by the id that it had first, put and that nobody replaced."""
+    """Values that one commit put and that no other has replaced. The commit is named by its first id."""
 
     name: CommitId
     entries: Annotated[tuple[DictEntry, ...], Meta(min_length=1, max_length=DICT_EDIT_COUNT_MAX)]

@@ -84,7 +84,7 @@ class HandedBox(Wire, frozen=True):
 
 
 class EpochHand(Wire, frozen=True, tag="epoch-hand1"):
-    """Hands an epoch to members who lack it, or its writers' secret to those who lack that. Sorted by user, each once.
+    """Hands an epoch, or its writers' secret, to members who lack it. Sorted by user, each once.
 
     The marks are the init's, which the members may not be able to read.
     """

@@ -100,7 +100,7 @@ def device_digest(repo_id: RepoId, person: UserId, device: UserId, since: int) -
 
 
 def device_end_digest(repo_id: RepoId, person: UserId, device: UserId, until: int) -> Digest:
-    """Return what one of them signs to take that back; `until` in unix ms."""
+    """Return the digest that either user signs to end the device's bond; `until` in unix ms."""
     return hashing.device_end_digest(encode(_Paired(repo_id, person, device, until)))
 
 

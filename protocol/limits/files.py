@@ -18,7 +18,7 @@ BACKUP_FILE_COUNT_MAX: Final = 400_000
 BACKUP_PAGES_COUNT_MAX: Final = 500
 """Files of pages that a backup names. Then the smaller half is written again as one."""
 FSCK_PROBLEMS_SHOWN_MAX: Final = 1000
-"""Problems that a check of a store names one by one; it counts all. A store that is damaged throughout has millions."""
+"""Problems that a check of a store lists; all are counted. A store that is damaged throughout has millions."""
 
 # --- bundles ---
 BUNDLE_RECORD_SIZE_MAX: Final = 2 * MIB

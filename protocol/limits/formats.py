@@ -96,8 +96,8 @@ PROFILE_STATEMENTS_MAX: Final = 8
 LOBBY_ADMIN_COUNT_MAX: Final = OWNER_COUNT_MAX
 """Admins for whom one commit opens a lobby: its founding owners. 9 KB."""
 OFFERS_OF_AUTHOR_MAX: Final = 256
-"""Offers of one author that are considered, the latest, beside those that were accepted: 5 MB at their longest. Few people
-wait for a dozen answers."""
+"""Latest offers of one author that are considered, beside accepted ones: 5 MB if all are of the greatest length. Few
+people wait for a dozen answers."""
 OFFER_WITHDRAWALS_MAX: Final = 8
 """Withdrawals of one offer that are considered, the latest: a removal may void some."""
 OFFER_NOTE_SIZE_MAX: Final = 1000

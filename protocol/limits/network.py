@@ -14,7 +14,7 @@ HALF_OPEN_MAX: Final = 64
 HANDSHAKE_TURN_SECONDS: Final = 0.05
 """Seconds between handshakes with one host, after HALF_OPEN_MAX without a wait: each takes 4 ms of the processor."""
 HANDSHAKE_ACCEPT_SECONDS: Final = 5.0
-"""Seconds for which one of them lasts: half of HANDSHAKE_TIMEOUT_SECONDS, which a dialer grants on a slow line."""
+"""Seconds for one accepted handshake: half of HANDSHAKE_TIMEOUT_SECONDS, which a dialer allows on a slow line."""
 STRANGER_IDLE_SECONDS: Final = 120.0
 """Seconds after which a stranger without a common topic is left: time for a repo to be made or opened on either side."""
 RELAY_CONNECTIONS_MAX: Final = 2048
@@ -52,7 +52,7 @@ ADDRESS_REACHED_SECONDS: Final = 30 * 24 * 3600.0
 REACHED_PEERS_MAX: Final = 2048
 """Peers whose address and time of last contact are kept, the latest: twice what is learned. 400 KB."""
 PEER_USERS_MAX: Final = 2048
-"""Peers of which it is kept whose they are, the latest to say so: as many as are kept of REACHED_PEERS_MAX. 300 KB."""
+"""Peers whose users are remembered, the latest ones: as many as REACHED_PEERS_MAX. 300 KB."""
 LEARNED_DIALS_AT_ONCE_MAX: Final = 4
 """Learned addresses that are dialed at a time."""
 LEARNED_CONNECTIONS_MAX: Final = 32
@@ -141,7 +141,8 @@ MEETINGS_AT_ONCE_MAX: Final = 256
 """Topics on which a node asks a relay to name nodes, without a pause: repos. MEETINGS_PER_CHECK more for each keep-alive."""
 MEETINGS_PER_CHECK: Final = 64
 NODES_OF_TOPIC_TOLD_MAX: Final = 64
-"""Nodes of one topic that are named to one that comes, and that it is named to, the latest: each is a message."""
+"""Nodes of one topic that learn of a newcomer, and of which the newcomer learns: the latest ones. Each costs a
+message."""
 NODES_OF_SUBNET_TOLD_MAX: Final = 16
 """Strangers of one subnet among these nodes: its keys are free, and are not to be all that a node hears of."""
 NODES_OF_SUBNET_NAMED_AT_ONCE_MAX: Final = 32
@@ -172,8 +173,8 @@ PUNCH_WAIT_SECONDS_MAX: Final = 2.0
 PUNCH_SECONDS: Final = 6.0
 """Seconds of one try: the system sends its first packet again after 1 and 3 s. The handshake is part of it."""
 PUNCH_TRIES_MAX: Final = 4
-"""Dials of one address in one try, where it refuses at once. Three rounds at two addresses are 24 dials at most, of which
-LINK_DIALS_AT_ONCE_MAX bounds those of one host."""
+"""Dials of one address in one round, if it refuses at once. Three rounds at two addresses are 24 dials at most, of
+which LINK_DIALS_AT_ONCE_MAX bounds those of one host."""
 PUNCH_RETRY_SECONDS: Final = 0.25
 """Seconds between two of them."""
 PUNCH_PAUSES_SECONDS: Final = (0.25, 15.0, 120.0)

@@ -25,7 +25,8 @@ FRAME_SIZE_MAX: Final = PUBLICATION_SIZE_MAX + BATCH_SIZE_TARGET
 BATCHES_IN_FLIGHT_MAX: Final = 4
 """Batches sent on one connection without a receipt: back-pressure reaches the sender's store, not its memory."""
 BATCHES_OF_TOPIC_MAX: Final = BATCHES_IN_FLIGHT_MAX - 1
-"""The same of one topic, so that a huge one leaves room for others: one is read, one checked and one stored at a time."""
+"""Batches of one topic among these, so that a huge topic leaves room for others: one is read, one checked, one
+stored."""
 TOPIC_COUNT_MAX: Final = 4096
 """Topics announced in one message, and those of one connection that have not settled: 8 MB for each peer. Others wait.
 
@@ -105,7 +106,7 @@ WINDOW_HOLD_SECONDS: Final = 5.0
 WINDOW_KEPT_COUNT_MAX: Final = 4096
 """Commits of one branch that are kept before their past is here."""
 WINDOW_KEPT_AUTHOR_SHARE: Final = 2
-"""Into how many parts that is divided, of which one author has one."""
+"""Parts into which WINDOW_KEPT_COUNT_MAX is divided: one author may use one."""
 WINDOW_KEPT_SIZE_MAX: Final = 2 * MIB
 """Bytes of them: three thousand posts, or two of the largest publications. Each names up to 256 others, which are looked up
 whenever the branch has grown: a fifth of a second for as many as fit."""
@@ -114,7 +115,7 @@ WINDOWS_KEPT_SIZE_MAX: Final = 32 * MIB
 FETCHED_COUNT_MAX: Final = 4
 """Blocks of files asked for on one connection and not answered yet: of 1 MiB each, so what a peer can have in memory."""
 VARIANTS_WANTED_MAX: Final = 8
-"""Publications of one commit, the latest, with which a relay answers who wants it: a question of 32 bytes."""
+"""Latest publications of one commit with which a relay answers a `want1` for it: a question of 32 bytes."""
 INTRODUCED_COUNT_MAX: Final = 16
 """Peers named in one introduction: twice as many as a node wants of a repo."""
 INTRODUCED_TOPIC_COUNT_MAX: Final = 256
@@ -262,7 +263,7 @@ PENDING_CAUSE_COUNT_MAX: Final = 100_000
 PENDING_AUTHOR_SHARE: Final = 2
 """One author has at most this part (a half) of the room for what waits on a topic: one flood leaves room for the others."""
 PENDING_SENDERS_MAX: Final = 20_000
-"""Pending commits of which it is remembered which peers sent them, so as not to send them back: 4 MB."""
+"""Pending commits whose senders are remembered, so that no commit is sent back to its sender: 4 MB."""
 RELEASED_COUNT_MAX: Final = 64
 """Commits that waited and are judged in one transaction beside what came: 50 ms, in which nobody else writes."""
 RELEASED_SIZE_MAX: Final = 4 * MIB
@@ -305,7 +306,7 @@ are read again after a restart: two seconds for all."""
 FETCH_TIMEOUT_SECONDS: Final = 60.0
 """Seconds that a peer may take to answer for blocks, or to send anything else of use; then others are asked."""
 FETCH_SECONDS_MAX: Final = 600.0
-"""Seconds that it may take for a block whatever else it sends, beyond the time for what stood before the block."""
+"""Seconds for a peer to send one block, whatever else it sends, beyond the time for what stood before the block."""
 FETCH_RATE_MIN: Final = 8 * KIB
 """Bytes a second, on the slowest line, of what stood before the block: who sends little else than it was asked for gains
 nothing by it."""
@@ -316,7 +317,7 @@ BODIES_PASS_MAX_SECONDS: Final = 24 * 3600.0
 """Seconds after which a peer that was asked for all missing bodies is asked again: doubled from the first to the second, as
 long as it has none."""
 BODIES_LOOK_SECONDS: Final = 1.0
-"""Seconds after which it is looked again whether a peer is there, or late, that may have bodies which are awaited."""
+"""Seconds between two looks for a peer that may have awaited bodies, or is late with them."""
 FETCH_WINDOW_COUNT_MAX: Final = 16
 """Blocks of a file that are fetched together, from all peers that have them, before the first is read: 16 MiB in memory."""
 GIVEN_BLOCKS_MAX: Final = 65_536
@@ -371,7 +372,7 @@ LIARS_MAX: Final = 4096
 LIE_SECONDS: Final = 10.0
 """Seconds of work that a wrong block is charged: three of them are FRUITLESS_SECONDS_MAX."""
 DEPOSIT_LOOK_SECONDS: Final = 2.0
-"""Seconds after which it is looked again whether a relay is there that lacks files."""
+"""Seconds between two looks for a connected relay that lacks files."""
 DEPOSIT_RELIST_SECONDS: Final = 60.0
 """Seconds after which a relay is asked again what it keeps of a topic with files that this node cannot deposit: others may
 have done so."""

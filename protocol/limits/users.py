@@ -35,7 +35,8 @@ MENTIONS_MAX: Final = 64
 QUOTE_LENGTH_MAX: Final = 120
 """Characters of an answered post that are shown above its reply: a line."""
 ATTACHED_COUNT_MAX: Final = 2048
-"""Commits that posts of one answer name for their files, and files of these: 20 ms, 2 MiB of names. More are left out."""
+"""Commits with files that the posts of one answer name, and files of these: 20 ms, 2 MiB of names. More are left
+out."""
 MERGED_COUNT_MAX: Final = 20_000
 """Commits that one merge of branches carries over: some seconds of writing, in one transaction."""
 MERGES_LOOKED_MAX: Final = 100
@@ -166,7 +167,7 @@ EDIT_POSITIONS_MAX: Final = 10_000
 EVENT_STREAMS_MAX: Final = 1024
 """Event streams that are served at once: four fifths of the connections, so that commands are always answered."""
 TEXT_STREAMS_MAX: Final = 32
-"""Those among them that follow a text: each may hold a whole text, of up to 64 MiB, that is not read. All: 2 GiB."""
+"""Streams that follow a text, among all streams. Each may hold a whole unread text of up to 64 MiB: 2 GiB together."""
 EVENT_WINDOW: Final = 64
 """Edits read at once for an event stream."""
 EVENT_WINDOW_SIZE: Final = MIB
@@ -317,7 +318,8 @@ UNSEEN_OPENED_MAX: Final = 100
 """Of them the newest posts, then what merges carried, that are opened, for whom they mention: 20 ms, once for each commit
 that comes."""
 UNSEEN_LIST_OPENED_MAX: Final = 10 * UNSEEN_OPENED_MAX
-"""Those that one list of all branches opens: 0.2 s. Branches beyond are counted, and their mentions found by later lists."""
+"""Unseen commits that one list of all branches opens: 0.2 s. Other branches are only counted; later lists find their
+mentions."""
 PETNAMES_COUNT_MAX: Final = 10_000
 """Names that a user gives to others: more people than anybody knows."""
 PETNAMES_FILE_SIZE_MAX: Final = 16 * MIB
@@ -368,7 +370,7 @@ SEARCH_LOOKED_UP_AT_ONCE: Final = 32
 """Lists of words that a search reads of the index at once: those of so many parts, or of fewer parts for several words. A
 part has 256 KiB of them at most, so these have 8 MiB."""
 SEARCH_OPENED_MAX: Final = 1000
-"""Posts that one request opens to compare them: 0.2 s. What is left to look at is named by the answer's cursor."""
+"""Posts that one search request opens to compare them: 0.2 s. The answer's cursor names the rest."""
 SEARCH_OPENED_SIZE_MAX: Final = MIB
 """Bytes of the posts, and of the edits that stand for them, that a search opens at once, and one post more. Those of 32 may
 have 32 MiB, which with plaintexts and texts would take 100 MB, and 0.2 s between two looks at the clock."""

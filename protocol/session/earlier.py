@@ -115,7 +115,7 @@ class _Comparison:
         return self._say(self._divide(differing))
 
     def _find_differing(self, theirs: bytes) -> dict[str, list[TopicKey]]:
-        """Find the parts that differ. All do where the peer speaks of others: then all is announced."""
+        """Find the parts that differ. If the peer compared other parts, all differ, and all topics are announced."""
         if len(theirs) != len(self._said):
             return self.parts
         size = EARLIER_FINGERPRINT_SIZE

@@ -37,7 +37,7 @@ class LoadSummary:
 
 @dataclass(frozen=True, slots=True)
 class LoadEarlier:
-    """Say what is held on each topic that rests here of the repo whose founding epoch's own topic this is.
+    """Load what is held on each resting topic of a repo. `topic` is the own topic of the repo's founding epoch.
 
     `is_asked`: the peer has said its own.
     """
@@ -56,7 +56,7 @@ class EarlierCompared:
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
-    """Plan what to send to a peer that holds these commits (named by their first bytes) and their past."""
+    """Plan what to send to a peer that holds commits (named by their first bytes) and their past."""
 
     topic: TopicKey
     held: tuple[ShortId, ...]
@@ -72,7 +72,7 @@ class FindWanted:
 
 @dataclass(frozen=True, slots=True)
 class FindBodies:
-    """Look up numbers of those of these commits that are here with their bodies; publications, where these are compared."""
+    """Look up which of the given commits (with a relay: publications) are held with their bodies."""
 
     topic: TopicKey
     ids: tuple[ItemId, ...]

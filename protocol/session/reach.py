@@ -36,7 +36,7 @@ def host_of(address: str) -> Host | None:
 
 
 def host_named(text: str) -> Host | None:
-    """Return the host that a number names, without brackets and port; None of anything else."""
+    """Parse a numeric address without brackets and port; return None for anything else."""
     try:
         return ipaddress.ip_address(text)
     except ValueError:
@@ -72,9 +72,7 @@ def _reach(address: str) -> Reach | None:
 
 
 def as_seen(address: str, across: str) -> str | None:
-    """Return what a peer says of itself, with the host that it is seen at where it names every interface; None if not
-    dialable.
-    """
+    """Return the address that a peer states, with the host seen here for `0.0.0.0`; None if not dialable."""
     host, other = host_of(address), host_of(across)
     if host is None or other is None:
         return None

@@ -99,7 +99,7 @@ class Rendezvous:
         return answered
 
     def handle_nodes(self, progress: TopicProgress, message: Nodes) -> list[Output]:
-        """Take nodes that the peer names, or pass over them where it names more than it may. Raises PeerFault."""
+        """Take the nodes that the peer names; ignore a message that names more than it may. Raises PeerFault."""
         allowance = self._own.get(progress.topic)
         if allowance is None:
             raise PeerFault("unasked_nodes")

@@ -289,7 +289,7 @@ class TopicProgress:
 
     @property
     def behind(self) -> int:
-        """Count the commits that the peer says to hold beyond those that are here and those that were no use, at least.
+        """Return a lower bound of the commits that the peer holds and this side lacks, without those found useless.
 
         STATED_COUNT_MAX stands for any number above.
         """

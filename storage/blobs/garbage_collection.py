@@ -28,7 +28,7 @@ from protocol.ids import ObjectId
 from storage.blobs.files import IS_SPARED
 from storage.blobs.pack_moves import DamagedPack, mark_pack, move_blocks, remove_packs
 from storage.blobs.packs import Packs
-from storage.blobs.reachability import ReachedRows, Walk, mark_reached, no_marks
+from storage.blobs.reachability import ReachedRows, Walk, mark_reached, nothing_reached
 from storage.commits.damaged import DamagedCount, count_damaged
 from storage.engine.database import Database, read_store
 from storage.engine.id_keys import chunks, id_key
@@ -48,7 +48,7 @@ _MOVED_SHARE: Final = 4
 _ADDED_MAX: Final = 1000
 """Files added meanwhile, or blocks with children that came, that a step marks. After more a collection ends: later anew."""
 _SPARED: Final = select(func.count(), func.sum(spared_files.c.file_num))
-"""Tells whether files are given up no more: while garbage is collected, nothing else is given up."""
+"""Query that shows whether a file was given up since: nothing else may be while garbage is collected."""
 _ROOM_MIN: Final = 64 << 20
 """Bytes of the disk that stay free beside what a pack's move needs."""
 
@@ -352,7 +352,7 @@ class Collection:
 
     def _mark_spared(self, connection: Connection) -> ReachedRows:
         """Mark what files name whose content was given up, and remember those of which something is here; and bodies."""
-        marks = no_marks(connection)
+        marks = nothing_reached(connection)
         self._spared_sum = tuple(connection.execute(_SPARED).one())
         walk = Walk(connection, self._folder / PACKS_NAME, marks)
         query = select(files.c.num, files.c.object_id)

@@ -122,7 +122,7 @@ class Packs:
         return find_shared_block(connection, block_id)
 
     def find_held(self, connection: Connection, ids: Sequence[BlockId]) -> set[BlockId]:
-        """Return those of these blocks that are here. Costs O(ids)."""
+        """Return the given blocks that are held. Costs O(ids)."""
         return _known_blocks(connection, ids) | find_shared_blocks(connection, ids).keys()
 
     def _read(self, name: str, offset: int, size: int) -> bytes:

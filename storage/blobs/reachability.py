@@ -55,7 +55,7 @@ def mark_reached(
 
     `on_missing` gets the id of each block of a file that is not here. Raises StorageError.
     """
-    reached = no_marks(connection)
+    reached = nothing_reached(connection)
     for (nums,) in stream_rows(connection, select(commits.c.block_nums), _BATCH):
         for num in unpack_nums(nums):
             _mark(reached.rows, num)
@@ -154,8 +154,8 @@ def child_ids(encoded: bytes) -> tuple[BlockId, ...]:
         raise StorageError(f"a damaged block ({error}); `ravel fsck` names it") from None
 
 
-def no_marks(connection: Connection) -> ReachedRows:
-    """Return marks for all rows that are there, none of which is reached. Costs O(1), and a byte for each row."""
+def nothing_reached(connection: Connection) -> ReachedRows:
+    """Return marks for all stored rows, with none of them reached. Costs O(1), and a byte for each row."""
     return ReachedRows(_marks(connection, blocks.c.num), _marks(connection, pack_blocks.c.num))
 
 

@@ -423,7 +423,7 @@ def all_commits(connection: Connection) -> Iterator[list[GraphRow]]:
 
 
 def find_rows(connection: Connection, ids: Sequence[CommitId]) -> dict[CommitId, GraphRow]:
-    """Find those of these commits that are here."""
+    """Return the given commits that are stored."""
     wanted = set(ids)
     found: dict[CommitId, GraphRow] = {}
     for part in chunks([id_key(raw) for raw in wanted]):

@@ -121,7 +121,7 @@ class CheckFindings:
 
 
 def inspect_pages(connection: Connection, findings: CheckFindings) -> None:
-    """Have SQLite check its pages, indexes and the references that it knows of; compare its schema with what is made.
+    """Let SQLite check its pages, indexes and foreign keys; compare its schema with the one that Ravel makes.
 
     PostgreSQL's are the server's to check.
     """

@@ -107,7 +107,7 @@ def _inspect_blocks(connection: Connection, findings: CheckFindings) -> None:
 
 
 def _inspect_files(connection: Connection, findings: CheckFindings) -> None:
-    """See that files count what their blocks count, and have all of them where they are kept as whole."""
+    """Check that a file's size is that of its blocks, and that a file marked as whole has all blocks."""
     columns = relay_files.c
     findings.checked["relayed_files"] += connection.execute(
         select(func.count()).select_from(relay_files)

@@ -282,7 +282,7 @@ def _copy_rows(old: sqlite3.Connection, new: sqlite3.Connection, table: Table, f
 def _read_around(
     old: sqlite3.Connection, table: Table, columns: Sequence[str], found: RebuildResult
 ) -> Iterator[Row]:
-    """Yield rows by their numbers; where one cannot be read, go on from the next one that can."""
+    """Yield rows in order of their numbers; skip those that cannot be read."""
     if not table.dialect_options["sqlite"]["with_rowid"]:
         return  # made again from others
     listed = ", ".join(f'"{name}"' for name in columns)

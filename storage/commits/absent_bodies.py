@@ -271,7 +271,7 @@ def is_any_body_missing(connection: Connection) -> bool:
 def fill_bodies(
     database: Database, connection: Connection, bodies: Mapping[CommitId, Block]
 ) -> dict[CommitId, int]:
-    """Store the bodies, each one block, of those of these commits that miss theirs; return these with their branches."""
+    """Store bodies, each one block, for the given commits that lack them; return those commits with their branches."""
     if not bodies:  # as in most transactions
         return {}
     found: dict[CommitId, tuple[int, PackedNums, int]] = {}

@@ -21,8 +21,8 @@ from storage.engine.id_keys import chunks, id_key, id_keys
 from storage.schema.schema import blocks as table
 
 SHARED_SIZE_MIN: Final = 4096
-"""Bytes from which a commit's block is shared with equal ones of others. For each that is, a page of the index is read and
-written, which takes as much as the copy of a smaller one."""
+"""Bytes from which equal blocks of commits are stored once. Each shared block costs an index page, as much as a copy
+of a smaller block."""
 _SHARED = select(table.c.num, table.c.encoded).where(
     table.c.is_shared, table.c.id_key.in_(bindparam("keys", expanding=True))
 )

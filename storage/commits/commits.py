@@ -223,7 +223,7 @@ def accept_commits(
     rows = []
     gains: list[Gain] = []
     places: list[FeedPlace] = []
-    counting = load_merged_heads(connection, branch.num)
+    counting = load_checkpoint_heads(connection, branch.num)
     cipher = cipher_of(connection)
     before = {ack for commit in stored for ack in commit.acks}.difference(ids)
     times = find_display_times(connection, stored, before, received_at)
@@ -495,7 +495,7 @@ def relation_columns(stated: PostRelation | None) -> tuple[str, CommitId | None]
     return ("", None) if stated is None else (stated.relation.value, stated.about)
 
 
-def load_merged_heads(connection: Connection, branch_num: int) -> set[PackedIds]:
+def load_checkpoint_heads(connection: Connection, branch_num: int) -> set[PackedIds]:
     """Load the heads that a branch's counting checkpoints merge (`checkpoints.merged`). Costs O(checkpoints)."""
     return set(select_rows(connection, _MERGED, branch=branch_num).scalars())
 

@@ -268,10 +268,10 @@ def load_last_change(connection: Connection, parts: Sequence[int]) -> int:
 def load_names(
     connection: Connection, branch_nums: Sequence[int], kind: str, prefix: str, after: str | None, limit: int
 ) -> list[str]:
-    """Load names of documents of these branches that begin so, after one, in the order of their UTF-8 bytes.
+    """Load document names of these branches that have a prefix and follow `after`, in order of their UTF-8 bytes.
 
-    Names that begin with a dot are left out, as in lists. Costs O(limit and log n); on PostgreSQL, where an index has the
-    order of a language, O(documents of the branches).
+    Names that begin with a dot are left out, as in lists. Costs O(limit and log n); on PostgreSQL, where an index has
+    the order of a language, O(documents of the branches).
     """
     name = collate(documents.c.name, _BYTE_ORDER[connection.dialect.name])
     query = (

@@ -119,7 +119,7 @@ def mark_stale(connection: Connection, doc_nums: Iterable[int]) -> None:
 
 
 def mark_stale_of(connection: Connection, nums: Sequence[int]) -> dict[int, list[int]]:
-    """Let the documents that these commits are of be made anew; return these with their commits, also those that were stale.
+    """Mark the documents of these commits as stale; return them with their commits, also those that were stale before.
 
     Costs O(nums and these documents).
     """

@@ -213,7 +213,7 @@ def _load_rows(connection: Connection, nums: Iterable[int]) -> dict[int, _Row]:
 
 
 def _load_before(connection: Connection, nums: Sequence[int], change: int) -> dict[int, int | None]:
-    """Load what those of these commits had passed at `change` that changed after it."""
+    """Load how many checkpoints commits had passed at `change`, of the given ones that changed later."""
     found: dict[int, int | None] = {}
     for part in chunks(nums):
         found.update((row[0], row[1]) for row in select_in(connection, _BEFORE, part, after=change))

@@ -115,7 +115,7 @@ def keep_text(connection: Connection, branch_num: int, text: KeptText, blocks: I
 
 
 def drop_kept_texts(connection: Connection, nums: Collection[int]) -> None:
-    """Drop what is kept of the texts that these commits may be a part of, which count otherwise now, or are elsewhere.
+    """Drop the cached texts that these commits may be part of: the commits have become void, valid again, or moved.
 
     Costs O(nums, and texts of their repos).
     """

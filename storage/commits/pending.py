@@ -119,16 +119,16 @@ _REJECTED = select(func.count()).select_from(rejections).where(rejections.c.bran
 
 @dataclass(frozen=True, slots=True)
 class PendingPublication:
-    """Pending publication, the causes it lacked when it came, and what else it waits for."""
+    """Pending publication with the causes that it lacked on arrival, and its other reasons to wait."""
 
     commit_id: CommitId
     publication: bytes
     causes: tuple[CommitId, ...]
     reason: str = CAUSES
     author: UserId = NO_AUTHOR
-    """Signer; empty where that cannot be read, which counts as one author."""
+    """Author; empty where it cannot be read. All such commits count as one author's."""
     branch_num: int = 0
-    """Number of its branch, or of the root branch where nobody has added that yet; 0 where it cannot be read."""
+    """Number of its branch; of the root branch while the branch is not added; 0 where the commit cannot be read."""
     awaited: Mark | None = None
     """Mark of what it waits for that is no commit (`verifier.verify.Pending`)."""
 
@@ -343,7 +343,7 @@ def _find_known(connection: Connection, waiting: Sequence[PendingPublication]) -
 
 
 def find_pending(connection: Connection, ids: Collection[CommitId]) -> set[CommitId]:
-    """Return those of these commits that wait for causes, or for their turn. Costs O(ids)."""
+    """Return the given commits that wait for causes, or for their turn. Costs O(ids)."""
     wanted = set(ids)
     found: set[CommitId] = set()
     for part in chunks([id_key(raw) for raw in wanted]):
@@ -496,7 +496,7 @@ def keep_rejections(
 
 
 def load_rejected(connection: Connection, ids: Sequence[CommitId]) -> set[CommitId]:
-    """Return those of these ids that were rejected. Costs O(ids), mostly O(1)."""
+    """Return the given ids that were rejected. Costs O(ids), mostly O(1)."""
     found: set[CommitId] = set()
     if select_rows(connection, _ANY_REJECTION).first() is None:
         return found  # the usual case, and this stands in the way of every batch

@@ -127,7 +127,8 @@ def _load_some(connection: Connection, keys: Sequence[int], limit: int) -> list[
 def _cross_off(
     connection: Connection, rows: Sequence[tuple[int, int]], settled: Mapping[int, bool]
 ) -> list[ReleasedCommit]:
-    """Count one cause less for each pending commit that still has its row; return those that wait for no other cause."""
+    """Count one missing cause less for each pending commit that is still stored; return those that lack no cause
+    now."""
     counts = Counter(num for _, num in rows)
     change_rows(connection, _COUNT_DOWN, [(count, num) for num, count in counts.items()])
     doomed = {num for key, num in rows if settled[key]}

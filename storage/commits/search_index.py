@@ -477,7 +477,7 @@ _CANDIDATES: Final = select(commits.c.num, commits.c.display_time, commits.c.rel
 
 
 def _load(connection: Connection, nums: Sequence[int]) -> list[TimelineRow]:
-    """Load those of these commits that are here."""
+    """Load the given commits that are stored."""
     cipher = cipher_of(connection)
     return [timeline_row(cipher, row) for some in chunks(nums) for row in select_in(connection, _ROWS, some)]
 

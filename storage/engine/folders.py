@@ -90,9 +90,9 @@ def _give_owner(handle: int, folder: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder for its owner alone, and those above it that are missing; all their names are durable. Raises OSError.
+    """Make a folder for its owner alone, with missing parents; make all their names durable. Raises OSError.
 
-    The parent of one that is there already is synced too: who made it may have been killed before doing so.
+    An existing folder's parent is synced too: its maker may have been killed before that.
     """
     missing = [path]
     while not missing[-1].exists() and not missing[-1].parent.exists():

@@ -31,9 +31,9 @@ class LogState:
     count: int
     """Transactions that the database counts then (`user_version`)."""
     frames: int
-    """Frames that it takes, from the first on."""
+    """Frames that SQLite takes, counted from the first one."""
     lost_count: int
-    """Transactions whose ends stand behind these, and which it leaves out."""
+    """Transactions in later frames, which SQLite ignores."""
 
 
 def examine_log(database: Path) -> LogState | None:

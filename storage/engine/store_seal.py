@@ -108,7 +108,7 @@ _MASKS: Final[tuple[tuple[str, str, tuple[str, ...], _Place], ...]] = (
     ("commits", "commit_key", ("commit_id",), commit_key_context),
     ("files", "object_key", ("num", "object_id"), file_place),
 )
-"""Table, column, what tells its row, and the place that follows from that."""
+"""Table, column, the row's key, and the place derived from it."""
 _TABLES: Final = sorted({table for table, *_ in (*_BOXES, *_MASKS)})
 
 

@@ -36,7 +36,7 @@ Options = Mapping[str, Any]
 SCRATCH_NAME: Final = ".scratch"
 """The scratch folder in an export that is a folder of this machine."""
 _OBJECT_STORES: Final = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oci", "oss")
-"""Have no folders to make, and some would make a bucket instead."""
+"""Protocols of object stores: they need no folders, and some drivers would make a bucket instead."""
 _EXTRAS: Final[Mapping[str, str]] = {
     "s3": "s3fs",
     "s3a": "s3fs",

@@ -29,7 +29,7 @@ COUNTED_SIZE: Final = (
 
 
 def drop_damaged_block(connection: Connection, block_id: BlockId, now_ms: int) -> set[int]:
-    """Remove a block if its bytes are not what its id says; return the files that lack it from now on."""
+    """Remove a block whose bytes do not hash to its id; return the files that lack it now."""
     found = find_kept_block(connection, block_id)
     if found is None or hash_block(found[1]) == block_id:
         return set()  # another reader has found it, too, and a peer may have brought it anew

@@ -71,7 +71,7 @@ class StoreResult:
 
 
 def find_kept_topics(connection: Connection, topics: Sequence[TopicKey]) -> dict[TopicKey, KeptTopic]:
-    """Find those of these topics that are kept. Costs O(topics given)."""
+    """Return the given topics that are kept. Costs O(topics given)."""
     found: dict[TopicKey, KeptTopic] = {}
     for part in chunks(topics):
         rows = connection.execute(_TOPIC.where(relay_topics.c.topic.in_(part)))
@@ -312,7 +312,7 @@ def load_kept_publications(
 def _find_known(
     connection: Connection, topic_num: int, ids: Iterable[PublicationId]
 ) -> dict[PublicationId, int]:
-    """Return those of these publications that are kept, with their numbers."""
+    """Return the kept ones of the given publications, with their numbers."""
     wanted = set(ids)
     found: dict[PublicationId, int] = {}
     for part in chunks(list(wanted)):

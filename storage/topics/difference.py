@@ -31,11 +31,11 @@ _TURN_COUNT: Final = 256
 
 @dataclass(frozen=True, eq=False)
 class TopicTables:
-    """Tables of one form that hold topics, their commits, and which of these no other of the same topic acks.
+    """Tables that hold topics, their commits, and their heads (commits that no other of the topic acks).
 
-    Where what is kept cannot be opened, a commit may have several publications: rows of its id, variants all but one. Where
-    a topic has inits of epochs, these stand on further topics, too (`topic_inits`). Of a link topic the commits are those of
-    its branch and epoch.
+    Where what is kept cannot be opened, a commit may have several publications: rows of its id, variants all but one.
+    Where a topic has inits of epochs, these stand on further topics, too (`topic_inits`). Of a link topic the commits
+    are those of its branch and epoch.
     """
 
     topics: Table

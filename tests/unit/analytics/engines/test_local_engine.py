@@ -42,7 +42,7 @@ def _analyze(export: Path, out: Path) -> analyze.AnalysisResult:
 def test_of_a_table_in_many_files_each_is_opened_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local_engine, "_OPENED_AGAIN_MAX", 2)
+    monkeypatch.setattr(local_engine, "_UNCOPIED_FILES_MAX", 2)
     export = read_export(write_export(tmp_path / "export", *([row] for row in CHAINS[:3])))
     engine = local_engine.LocalEngine([export], tmp_path / "out")
     try:
