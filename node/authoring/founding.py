@@ -112,9 +112,9 @@ class Founding:
         """
         stored = IngestResult() if stored is None else stored
         writer = self._writer
-        with writer.lock:
-            root = writer.replica.root_branch(repo)
-            self._preparation.prepare_branch(root, stored)
+        root = writer.replica.root_branch(repo)
+
+        def write() -> Branch:
             named = writer.replica.tables.taking_name(name) if is_unique else ()
             if any(one.repo_num == repo.num for one in named):
                 raise ServiceError(
@@ -127,8 +127,10 @@ class Founding:
             followups = [(new.target.topic, new.first.encoded)]
             stored.add(writer.write_in(root, epoch, Draft(new.pin), followups=followups)[1])
             made = writer.replica.tables.find_branch(repo.num, new.pin.branch)
-        assert made is not None, "it was stored"
-        return made, stored
+            assert made is not None, "it was stored"
+            return made
+
+        return self._preparation.write(root, write, stored), stored
 
     def _draft_branch(
         self, repo: Repo, epoch: Epoch, name: str, first: BranchRoot | BranchFork, seen: tuple[CommitId, ...]

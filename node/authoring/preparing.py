@@ -1,6 +1,7 @@
 """`Preparation`: before a user writes, it starts the epoch that the rules ask for, merges heads and opens epochs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from sqlalchemy import Connection
 
@@ -14,6 +15,7 @@ from node.authoring.choosing_heads import (
 from node.authoring.drafting import Draft, WrittenCommit
 from node.authoring.epoch_starts import make_init, make_open
 from node.authoring.feed_writer import FeedWriter
+from node.authoring.refusals import RefusedByRules
 from node.ingest.ingest_result import IngestResult
 from node.runtime.errors import ServiceError
 from protocol.formats.body import BranchRoot, Permission
@@ -23,6 +25,8 @@ from protocol.limits.formats import ACK_COUNT_MAX
 from storage.engine.id_keys import chunks
 from storage.repos.epochs import Epoch, add_epoch
 from storage.repos.repos import Branch, Repo
+
+T = TypeVar("T")
 
 
 class Preparation:
@@ -43,6 +47,29 @@ class Preparation:
                 "ask a member for an invitation to the repo",
             )
         self.prepare(self._replica.repos[branch.repo_num], stored)
+
+    def write(self, branch: Branch, write: Callable[[], T], stored: IngestResult) -> T:
+        """Prepare a write in a branch and return what it gives; do both again, once, where it is outdated (`is_outdated`).
+
+        Raises as `prepare_branch` and `write` do.
+        """
+        with self._writer.lock:
+            began_at = self._replica.database.commit_count
+            self.prepare_branch(branch, stored)
+            try:
+                return write()
+            except RefusedByRules as error:
+                if not self.is_outdated(error, began_at):
+                    raise
+                self.prepare_branch(branch, stored)
+                return write()
+
+    def is_outdated(self, error: Exception, began_at: int) -> bool:
+        """Return True if a write whose preparation began after so many transactions may succeed if it is prepared again.
+
+        Others wrote since, so that the root branch has more heads than a place can name, or an epoch is due.
+        """
+        return self._replica.database.commit_count != began_at and isinstance(error, RefusedByRules)
 
     def prepare(self, repo: Repo, stored: IngestResult) -> None:
         """Start an epoch if the rules ask for one (E9), and merge heads and open epochs in the current epoch (E4, E11).

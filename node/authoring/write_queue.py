@@ -16,7 +16,6 @@ from node.authoring.feed_encoder import Encoders, FeedEncoder, OpenStore
 from node.authoring.feed_writer import FeedWriter
 from node.authoring.opening import OwnOpener
 from node.authoring.preparing import Preparation
-from node.authoring.refusals import RefusedByRules
 from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import OpenedBatch
 from node.ingest.recent_commits import RecentCommits
@@ -174,8 +173,8 @@ class WriteQueue:
 
         Requests on one branch follow one another: each acks the one before it. Where the rules refuse one, or it fails at
         the end, the group is written again one by one, and only that one fails. An epoch that the rules ask for comes first.
-        A request that is refused alone is prepared again, once, if it `tries_again` and others wrote meanwhile: the root
-        branch may have more heads again than a place can name, or an epoch is due.
+        A request that is refused alone is prepared again, once, if it `tries_again` and is outdated
+        (`Preparation.is_outdated`).
         """
         outcomes: list[Outcome] = [[] for _ in requests]
         stored = IngestResult()
@@ -197,10 +196,8 @@ class WriteQueue:
                     waiting = [*group.deferred, *waiting]
                 except Exception as error:  # one request may raise any type, and must not fail the others
                     left = [place for place in tried if not isinstance(outcomes[place], Exception)]
-                    is_outdated = self._database.commit_count != began_at and isinstance(
-                        error, RefusedByRules
-                    )
-                    if len(left) == 1 and not (tries_again and is_outdated):
+                    is_outdated = tries_again and self._preparation.is_outdated(error, began_at)
+                    if len(left) == 1 and not is_outdated:
                         outcomes[left[0]] = error
                         continue
                     for place in left:

@@ -139,9 +139,7 @@ class EpochDuties:
         """Revoke used up links: else who has one joins by an older past, and is handed the new secrets."""
         root = self._replica.root_branch(repo)
         for link in links:
-            self._author.preparation.prepare(repo, stored)
-            draft = Draft(Revoke(link.commit_id))
-            stored.add(self._author.writer.write_in(root, self._replica.writing_epoch(repo), draft)[1])
+            self._author.write_many(root, [Draft(Revoke(link.commit_id))], stored=stored)
 
     def _find_stale(self, membership: Membership, epoch: Epoch) -> float | None:
         """Return the seconds until an epoch that does not know some member's prekey is old; None where it knows all."""
