@@ -40,7 +40,10 @@ if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
 
 _NAME_MAX: Final = 24
 _WELL: Final = frozenset(
-    {"in_sync", "reading", "reading_branches", "requests", "guests", "not_kept", "older_not_kept"}
+    {
+        *("in_sync", "own_comments", "reading", "reading_branches", "requests", "guests"),
+        *("not_kept", "older_not_kept"),
+    }
 )
 """Parts of a standing beside which a repo is as it should be."""
 _GOING: Final = _WELL | {

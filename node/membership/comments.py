@@ -14,8 +14,8 @@ from node.authoring.author import Author
 from node.authoring.writing import create_branch, create_repo, write_commit
 from node.content.documents import UNREADABLE, Documents
 from node.content.posts import Posts, check_said
-from node.ingest.replica import load_blocks_of
-from node.membership.devices import find_devices, find_home
+from node.ingest.replica import Replica, load_blocks_of
+from node.membership.devices import find_person
 from node.membership.inbox import STATUS, Inbox, opens
 from node.membership.offers import (
     COMMENTS_REPO,
@@ -47,6 +47,17 @@ from verifier.offers import FoundOffer
 
 _LOOKED_MAX: Final = 8
 """Posts of an offered branch that are looked at for the one of the offer's author."""
+
+
+def is_own_comments(replica: Replica, repo: Repo, user: UserId, now_ms: int) -> bool:
+    """Return True if a repo has what a user comments.
+
+    It is shared with nobody but this person's devices: a comment is for those who read the document.
+    """
+    if repo.name != COMMENTS_REPO or not repo.has_members:
+        return False
+    members = replica.members(repo)
+    return members.get(user) == Permission.OWNER and members.keys() <= find_person(replica, user, now_ms)
 
 
 class Comments(RepoActions):
@@ -198,22 +209,10 @@ class Comments(RepoActions):
 
     def _find_own_repo(self) -> Repo | None:
         replica, me = self._hub.replica, self._author.user
-        person = self._find_person()
-        for one in replica.repos.values():
-            if one.name == COMMENTS_REPO and one.has_members:
-                members = replica.members(one)
-                # Shared with nobody but this person's devices: a comment is for those who read the document.
-                if members.get(me) == Permission.OWNER and members.keys() <= person:
-                    return one
-        return None
-
-    def _find_person(self) -> set[UserId]:
-        """Find the users of this person's devices, to which each repo is handed on."""
-        replica, me = self._hub.replica, self._author.user
-        home = find_home(replica, me)
-        if home is None:
-            return {me}
-        return {me, home.person, *find_devices(replica, home, self._hub.clock_ms())}
+        now_ms = self._hub.clock_ms()
+        return next(
+            (one for one in replica.repos.values() if is_own_comments(replica, one, me, now_ms)), None
+        )
 
     def _find_mine(self, target: Branch, own: Branch) -> list[FoundOffer]:
         """Find what this user offered of one of its branches to a document."""

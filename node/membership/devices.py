@@ -145,6 +145,12 @@ def find_devices(replica: Replica, home: DevicesHome, now_ms: int) -> list[UserI
     return found[: DEVICE_COUNT_MAX - 1]
 
 
+def find_person(replica: Replica, user: UserId, now_ms: int) -> set[UserId]:
+    """Find the users of this person's devices, to which each repo is handed on."""
+    home = find_home(replica, user)
+    return {user} if home is None else {user, home.person, *find_devices(replica, home, now_ms)}
+
+
 def handed_on(membership: Membership, home: DevicesHome, device: UserId) -> dict[RepoId, HandOn]:
     """Find what was handed on to a device since it has become one, the last for each repo. Hold `membership_lock`."""
     now, operations = membership.now(), membership.operations

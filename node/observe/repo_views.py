@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from node.authoring.author import Author
 from node.ingest.people import SHORT_ID_LENGTH
 from node.ingest.vouchers import Vouched
+from node.membership.comments import is_own_comments
 from node.membership.devices import is_devices_repo
 from node.membership.inbox import Inbox
 from node.membership.joining import Joiner
@@ -104,7 +105,7 @@ class RepoViews:
         false: Vouched | None,
     ) -> RepoView:
         replica = self._hub.replica
-        permission, was_member, is_damaged, of_devices = None, False, False, False
+        permission, was_member, is_damaged, of_devices, of_comments = None, False, False, False, False
         waiting, offers, absence = 0, 0, NOTHING_ABSENT
         signers: list[UserId] = []
         others: int | None = None
@@ -112,6 +113,7 @@ class RepoViews:
             permission = replica.permission(repo, self._author.user)
             was_member = replica.was_member(repo, self._author.user)
             of_devices = is_devices_repo(replica, repo, self._author.user)
+            of_comments = is_own_comments(replica, repo, self._author.user, self._hub.clock_ms())
             waiting, offers = self._requests.count_waiting(repo), self._inbox.count_waiting(repo)
             absence = find_absence(replica, repo, self._author.user)
             signers, is_whole = find_false_signers(replica, repo)
@@ -146,6 +148,7 @@ class RepoViews:
             members=others,
             not_kept=sum(not one.is_kept for one in branches),
             kept_days=repo.kept_days,
+            of_comments=of_comments,
         )
         return repo_view(
             repo,

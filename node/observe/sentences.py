@@ -171,6 +171,9 @@ _PARTS: Final[Mapping[str, Callable[["StandingPart"], str]]] = {
         f"{_count(one, 'commit')} {_verb(one, 'is', 'are')} damaged here, and asked of peers"
     ),
     "in_sync": lambda one: f"in sync with {_peers(one)}{_since(one)}",
+    "own_comments": lambda _: (
+        "what you comment; others get each comment with what it is about, once it is accepted"
+    ),
     "alone": lambda _: "nobody else is connected",
     "held": lambda one: f"{_peers(one)} had all commits ({_when.get()(one['at'] or 0)})",
     "not_shared": _not_shared,

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from node.ingest.people import SHORT_ID_LENGTH
@@ -161,6 +161,9 @@ class RepoFacts:
     false_signers: tuple[str, ...] = ()  # what the admins are called who signed other members than are here
     not_kept: int = 0  # branches whose bodies are not kept here
     kept_days: int = 0  # days of which posts are kept here; 0: of any age
+    of_comments: bool = (
+        False  # whether it has what this user comments, each in a branch that others follow by itself
+    )
     members: int | None = None  # how many other members there are; None where that is not known
 
 
@@ -174,8 +177,12 @@ def describe_standing(
     state, parts = _membership_parts(facts)
     if facts.uncertain and not state:
         state = "waiting"
-    guests = _count_guests(facts, outlook)
+    guests = 0 if facts.of_comments else _count_guests(facts, outlook)
+    if facts.of_comments:  # each is in an offer, too: the repo that has this tells who holds it
+        unheld = replace(unheld, commits=0)
     link_state, link_parts = _network_parts(outlook, unheld, called)
+    if facts.of_comments and link_state in ("alone", "not_shared"):
+        link_parts = [{"code": "own_comments"}, *_count_parts(unfetched_files=unheld.files)]
     if state not in _ENDED:
         if facts.uncertain:
             parts.append({"code": "uncertain", "reason": facts.uncertain})

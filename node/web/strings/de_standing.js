@@ -91,6 +91,7 @@ const WORDS = {
   unread: (one) => `${some(one, "Änderung", "Änderungen")} in einem neueren Format, das dieses Ravel nicht zeigt`,
   damaged: (one) => `${some(one, "Änderung", "Änderungen")} hier beschädigt und bei anderen erbeten`,
   in_sync: (one) => `${peers(one)} ${have(one)} alles`,
+  own_comments: () => "was du kommentierst; andere bekommen jeden Kommentar mit dem, wozu er gehört, sobald er angenommen ist",
   alone: () => "niemand sonst ist verbunden",
   held: (one, _, time) => `${peers(one)} ${isSeveral(one) ? "hatten" : "hatte"} alles: ${time}`,
   not_shared: (one) =>

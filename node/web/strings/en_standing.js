@@ -95,6 +95,7 @@ const WORDS = {
   unread: (one) => `${some(one, "change")} ${are(one)} of a newer format, which this Ravel does not show`,
   damaged: (one) => `${some(one, "change")} ${are(one)} damaged here, and asked of others`,
   in_sync: (one) => `${peers(one)} ${have(one)} everything`,
+  own_comments: () => "what you comment; others get each comment with what it is about, once it is accepted",
   alone: () => "nobody else is connected",
   held: (one, _, time) => `${peers(one)} had everything at ${time}`,
   not_shared: (one) =>

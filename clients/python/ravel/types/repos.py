@@ -23,7 +23,7 @@ class StandingPart(TypedDict):
             "behind", "behind_quiet", "causes_missing", "comparing", "damaged", "epoch_due", "excluded", "false_checkpoint",
             "false_voucher", "follows_parts", "former", "guests", "held", "in_sync", "join_refused", "joining",
             "keeps_parts", "keeps_recent", "link_ended", "membership_damaged", "not_kept", "not_shared",
-            "older_not_kept", "own_forks", "reading", "reading_branches", "refused", "requests",
+            "older_not_kept", "own_comments", "own_forks", "reading", "reading_branches", "refused", "requests",
             "secrets_missing", "sending", "stalled", "syncing", "topics_waiting", "uncertain", "unfetched_files",
             "unheld", "unheld_unknown", "unread", "vouched", "waiting",
             description="The page and the command line have a sentence for each.",

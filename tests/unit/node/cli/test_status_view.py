@@ -13,7 +13,7 @@ _CODES: Final[frozenset[str]] = frozenset(
 )
 _GO_ON: Final = {
     *("in_sync", "alone", "held", "not_shared", "follows_parts", "keeps_parts", "keeps_recent", "former"),
-    *("reading", "reading_branches", "not_kept", "older_not_kept"),
+    *("own_comments", "reading", "reading_branches", "not_kept", "older_not_kept"),
     *("comparing", "behind", "sending", "syncing", "topics_waiting"),
     *("joining", "ask_sending", "ask_waiting", "ask_accepted", "requests", "guests"),
 }

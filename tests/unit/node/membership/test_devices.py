@@ -286,6 +286,9 @@ async def test_what_a_person_comments_stays_in_one_repo_that_the_devices_share(
     await on_phone.write("work:main", "on it")
     for node in (laptop, phone):
         assert [one.name for one in node.replica.repos.values()].count(COMMENTS_REPO) == 1
+        listed = (await service_of(node, tmp_path).branches.repo_list.list())["repos"]
+        codes = {one["name"]: [part["code"] for part in one["standing"]["parts"]] for one in listed}
+        assert (codes[COMMENTS_REPO], codes["work"][0]) == (["own_comments"], "alone")
     for one in (first, second):
         with pytest.raises(ServiceError, match="no comment of yours"):
             await on_phone.edit("work:main", one["commit"], "what the laptop said")

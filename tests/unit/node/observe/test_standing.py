@@ -189,6 +189,21 @@ CASES: dict[str, tuple[RepoFacts, Outlook, Unheld | int | None, str, str]] = {
         "not_shared",
         f"2 peers are connected, and none follows this repo; {TWO}",
     ),
+    "own_comments": (
+        replace(MEMBER, of_comments=True, members=0),
+        _with(LINK),
+        Unheld(None, 1),
+        "not_shared",
+        "what you comment; others get each comment with what it is about, once it is accepted; "
+        "1 of your files is on this computer only, as far as known",
+    ),
+    "own_comments_with_nobody_connected": (
+        replace(MEMBER, of_comments=True, members=0),
+        Outlook((), 0, {}, LAST),
+        2,
+        "alone",
+        "what you comment; others get each comment with what it is about, once it is accepted",
+    ),
     "behind": (
         MEMBER,
         _with(replace(LINK, behind=7)),
@@ -399,7 +414,8 @@ def test_each_state_has_its_sentence(name: str) -> None:
     facts, outlook, counted, state, sentence = CASES[name]
     unheld = _unheld_of(counted)
     said = describe_standing(facts, outlook, unheld, _nobody)
-    assert (said["state"], standing_sentence(said), said["unheld"]) == (state, sentence, unheld.commits)
+    counted_commits = 0 if facts.of_comments else unheld.commits
+    assert (said["state"], standing_sentence(said), said["unheld"]) == (state, sentence, counted_commits)
     assert said["unfetched_files"] == unheld.files
     assert said["held_at"] == (None if outlook.last is None else 0)
 
