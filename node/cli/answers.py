@@ -181,7 +181,7 @@ def _left_out(
     if not is_shifted:
         _check_absent(context, subject)
     try:
-        repo = repo_in_use(settings(context).home, api)
+        repo = repo_in_use(settings(context).home, api, is_asked=not values.get("yes"))
         return {subject: repo if subject == "repo" else f"{repo}:{_MAIN}"}
     except ServiceError as error:
         if not is_shifted:

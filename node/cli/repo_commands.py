@@ -46,7 +46,8 @@ repo = typer.Typer(no_args_is_help=True, help="Create, share, join and list repo
 RepoArgument = Annotated[
     str,
     typer.Argument(
-        help="Name, id, or unique prefix of an id. Where it may be left out: the repo in use, or the only one.",
+        help="Name, id, or unique prefix of an id. Where it may be left out: the repo in use, or the only one; with --yes, "
+        "the only one.",
         autocompletion=complete_repos,
     ),
 ]

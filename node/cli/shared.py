@@ -111,20 +111,23 @@ def _check_store(home: Path) -> None:
         pass
 
 
-def repo_in_use(home: Path, api: "Client") -> str:
-    """Return the repo that is meant where none is named: the one in use, else the only one. Raises ServiceError."""
+def repo_in_use(home: Path, api: "Client", *, is_asked: bool = True) -> str:
+    """Return the repo that is meant where none is named: the one in use, else the only one. Raises ServiceError.
+
+    Where the user `is_asked` nothing, the repo in use is not enough: a shell's unset variable names none either.
+    """
     from node.home.default_repo import load_default_repo
 
     chosen, repos = load_default_repo(home), api.list_repos()["repos"]
     own = [one for one in repos if not _is_made_by_itself(one)] or repos
     found = [one for one in repos if one["repo"] == chosen] or own
-    if len(found) != 1:
+    if len(found) != 1 or (len(own) > 1 and not is_asked):
         names = ", ".join(one["name"] or one["repo"] for one in own[:_REPOS_NAMED_MAX])
         names += f" and {len(own) - _REPOS_NAMED_MAX} more" if len(own) > _REPOS_NAMED_MAX else ""
         raise ServiceError(
             "ambiguous" if repos else "not_found",
             f"it is not said which repo is meant: {names}" if repos else "there is no repo here yet",
-            "name one, or choose one: `ravel use REPO`"
+            ("name one, or choose one: `ravel use REPO`" if is_asked else "name one, or leave out --yes")
             if repos
             else "ravel repo create NAME, or ravel repo join -",
         )

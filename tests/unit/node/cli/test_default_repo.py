@@ -111,6 +111,21 @@ def test_a_line_that_may_mean_several_repos_lists_them_and_says_how_it_was_read(
 
 
 @pytest.mark.parametrize(
+    "line", ["member exclude --yes ben", "repo renew --yes", "repo keep --last 30d --yes"]
+)
+def test_a_line_that_asks_nothing_names_the_repo_where_there_are_several(
+    invoke: Invoke, names: list[str], monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    """In a script, `$REPO` that is not set is no argument: ben would be excluded from the repo that is in use."""
+    names.append("family")
+    monkeypatch.setattr("node.home.default_repo.load_default_repo", lambda _: "r1")
+    done = invoke(*line.split(), list_repos=lambda: {"repos": _repos(*names)})
+    assert isinstance(done.exception, ServiceError)
+    assert "which repo is meant: garden, family" in done.exception.message
+    assert done.exception.advice == "name one, or leave out --yes"
+
+
+@pytest.mark.parametrize(
     "line, method",
     [
         ("log", "show_timeline"),
