@@ -1,7 +1,7 @@
 """Makes what starts an epoch, and what opens earlier ones: keys, boxes and bodies. Pure but for random secrets."""
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
@@ -162,7 +162,7 @@ def _given(chosen: Iterable[EpochId], held: Mapping[EpochId, Epoch]) -> tuple[Gi
 
 
 def make_epoch_hand(
-    epoch: Epoch, states: EpochStatement, users: list[tuple[UserId, bool]], before: Resolution
+    epoch: Epoch, states: EpochStatement, users: Sequence[tuple[UserId, bool]], before: Resolution
 ) -> EpochHand:
     """Seal an epoch's keys for users, given with whether each may write; `before` is the past. Costs 60 us for each box."""
     sealer = Sealer.of_epoch(epoch.key, epoch.repo_id)

@@ -1,7 +1,8 @@
-"""`FeedWriter`: encodes one commit of a user and stores it in one transaction, as all that a user writes is stored."""
+"""`FeedWriter`: encodes commits of a user and stores them in one transaction, as all that a user writes is stored."""
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from sqlalchemy import Connection
 
@@ -59,6 +60,24 @@ class FeedWriter:
                 followups=followups,
             )
         return written, ingested
+
+    def write_chain(self, branch: Branch, chain: Sequence[tuple[Epoch, Draft]]) -> IngestResult:
+        """Write commits in one transaction, each in its epoch and acking the one before; the first draft has its own acks.
+
+        Raises ServiceError, StorageError, and then nothing is written.
+        """
+
+        def make_batches(connection: Connection) -> Iterator[tuple[Topic, OpenedBatch]]:
+            acks = chain[0][1].acks
+            for epoch, draft in chain:
+                encoder = self.make_encoder(connection, branch, epoch, chooses=False)
+                [written] = encoder.encode([replace(draft, acks=acks)], lambda: connection)
+                acks = (written.commit_id,)
+                topic = self.replica.by_topic[encoder.target.topic]
+                yield topic, self.opener.open(topic, [written])
+
+        with self.lock:
+            return self.store(make_batches)
 
     def choose_epoch(self, branch: Branch) -> Epoch:
         """Return the epoch to write in. Raises ServiceError `incomplete` while its key is not here."""

@@ -8,7 +8,7 @@ Everything here runs in worker threads, and again after each change and when a d
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import Final
 
 import structlog
@@ -227,7 +227,10 @@ class EpochDuties:
         due: list[tuple[UserId, bool]],
         stored: IngestResult,
     ) -> bool:
-        """Write what hands an epoch to members; whether any was written."""
+        """Write what hands an epoch to members, all in one transaction; return True if any was written.
+
+        A follower is told in many epochs (E10). All tell the same, so boxes are sealed once.
+        """
         with self._replica.membership_lock:
             now = membership.now()
             started = membership.epochs.find(epoch.epoch_id)
@@ -240,22 +243,19 @@ class EpochDuties:
                 needs_secret = may_write and epoch.writers_seed is not None
                 for place in self._find_places(membership, epoch, user, needs_secret=needs_secret):
                     told.setdefault(place.num, (place, []))[1].append((user, may_write))
-            heads = now.heads
-        root = self._replica.root_branch(repo)
-        for place, users in told.values():
-            for part in chunks(users, EPOCH_HANDED_COUNT_MAX):
-                if len(heads) > ACK_COUNT_MAX:
-                    return False  # others wrote meanwhile: merged first, in the epoch in use, when it is tried again
-                with self._replica.membership_lock:
-                    before = membership.at(heads)
-                body = make_epoch_hand(epoch, epoch_statement(started), list(part), before)
-                stored.add(self._author.writer.write_in(root, place, Draft(body, heads))[1])
-                heads = self._heads(membership)
-        return bool(told)
-
-    def _heads(self, membership: Membership) -> tuple[CommitId, ...]:
-        with self._replica.membership_lock:
-            return membership.now().heads
+            if len(now.heads) > ACK_COUNT_MAX:
+                return (
+                    False  # others wrote meanwhile: merged first, in the epoch in use, when it is tried again
+                )
+        seal = cache(partial(make_epoch_hand, epoch, epoch_statement(started), before=now))
+        chain = [
+            (place, Draft(seal(part), now.heads))
+            for place, users in told.values()
+            for part in chunks(tuple(users), EPOCH_HANDED_COUNT_MAX)
+        ]
+        if chain:
+            stored.add(self._author.writer.write_chain(self._replica.root_branch(repo), chain))
+        return bool(chain)
 
 
 class _Turns:

@@ -66,3 +66,24 @@ def test_a_join_costs_the_same_with_more_members_or_epochs(tmp_path: Path) -> No
     few = _calls_of_a_join(tmp_path / "few", 4, 2)
     assert _calls_of_a_join(tmp_path / "members", 32, 2) <= few + 8
     assert _calls_of_a_join(tmp_path / "epochs", 4, 8) <= few + 8
+
+
+def _writes_of_a_hand_over(folder: Path, epochs: int) -> tuple[int, int]:
+    """Transactions of a hand-over to a follower, and the commits that they store."""
+    world = World(folder)
+    owner, replica, repo = world.author, world.replica, world.repo
+    for _ in range(epochs):
+        owner.start_epoch(replica.repos[repo.num])
+    duties, stored = EpochDuties(replica, owner), IngestResult()
+    assert duties.perform(replica.repos[repo.num], 0.0, stored) is None
+    owner.write(replica.root_branch(repo), Grant(key_pair(UserSeed(b"f" * 32))[0], Permission.WRITE))
+    before = replica.database.commit_count
+    duties.perform(replica.repos[repo.num], 0.0, stored)
+    writes = replica.database.commit_count - before
+    world.close()
+    return writes, sum(map(len, stored.accepted.values()))
+
+
+def test_a_follower_is_told_in_each_epoch_by_one_transaction(tmp_path: Path) -> None:
+    assert _writes_of_a_hand_over(tmp_path / "few", 2) == (1, 3)
+    assert _writes_of_a_hand_over(tmp_path / "many", 8) == (1, 9)
