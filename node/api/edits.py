@@ -32,7 +32,7 @@ from storage.commits.edits import (
 )
 from storage.repos.repos import Branch
 
-_CURSOR: Final = re.compile(r"([0-9]{1,16})-([0-9]{1,16})(?:\.([0-9]{1,16}))?")
+_CURSOR: Final = re.compile(r"([0-9a-f]{8})-([0-9]{1,16})-([0-9]{1,16})(?:\.([0-9]{1,16}))?")
 
 
 class Edits:
@@ -46,10 +46,11 @@ class Edits:
     async def window(self, branch: str, since: str, limit: int, *, positions: bool = False) -> EditWindow:
         """Return at most `limit` edits after the cursor `since`; without one, from the start. Raises ServiceError.
 
-        From the start also where the cursor is of another branch, as of the one that `main` meant before.
+        From the start also where the cursor is of another branch, as of the one that `main` meant before, or of a store that
+        this one was made anew in place of.
         """
         target = self._find_branch(branch)
-        cursor = parse_cursor(since, target)
+        cursor = parse_cursor(since, self._hub.store_name, target)
         return await self._hub.run_blocking(self._window, target, cursor, limit, positions)
 
     def follow(self, find: Callable[[], Branch], since: str, *, positions: bool = False) -> "EditSource":
@@ -57,7 +58,8 @@ class Edits:
 
         It is asked again when the name may mean another one, whose edits then come from the start.
         """
-        return EditSource(self._hub, self._reads, find, parse_cursor(since, find()), positions=positions)
+        cursor = parse_cursor(since, self._hub.store_name, find())
+        return EditSource(self._hub, self._reads, find, cursor, positions=positions)
 
     def _window(self, branch: Branch, since: Cursor, limit: int, positions: bool) -> EditWindow:
         window, edits = read_window(self._hub, branch, since, limit, positions=positions)
@@ -67,9 +69,9 @@ class Edits:
             "branch": id_text(branch.branch_id),
             "edits": edits,
             "reset": window.is_reset,
-            "cursor": edit_cursor_text(branch, window.next),
+            "cursor": edit_cursor_text(self._hub.store_name, branch, window.next),
             "more": window.has_more,
-            "last": edit_cursor_text(branch, Cursor(last)),
+            "last": edit_cursor_text(self._hub.store_name, branch, Cursor(last)),
         }
 
 
@@ -195,19 +197,18 @@ class SharedReads:
                 size_max=EVENT_WINDOW_SIZE,
             )
             window, edits = await self._hub.run_blocking(look)
-            told = read.told = (window, _events_of(branch, window, edits))
+            told = read.told = (window, self._events_of(branch, window, edits))
         finally:  # who waits reads for itself where this was cancelled or failed
             del self._running[key]
             read.done.set()
         return told
 
-
-def _events_of(branch: Branch, window: StoredEdits, edits: list[EditView]) -> list[Event]:
-    events = [Event("edit", edit["cursor"], edit) for edit in edits]
-    if window.is_reset:
-        before = edit_cursor_text(branch, Cursor(window.next.change, 0))
-        events.insert(0, Event("reset", before, {"cursor": before}))
-    return events
+    def _events_of(self, branch: Branch, window: StoredEdits, edits: list[EditView]) -> list[Event]:
+        events = [Event("edit", edit["cursor"], edit) for edit in edits]
+        if window.is_reset:
+            before = edit_cursor_text(self._hub.store_name, branch, Cursor(window.next.change, 0))
+            events.insert(0, Event("reset", before, {"cursor": before}))
+        return events
 
 
 def read_window(
@@ -233,7 +234,7 @@ def read_window(
         rows = list(load_rows(connection, shown_ids).values())
         items = {item["commit"]: item for item in timeline_items(connection, hub.replica, rows, 0)}
         found = find_edit_positions(connection, branch.num, window) if positions else None
-    shown = [_edit_view(branch, edit, items) for edit in window.edits]
+    shown = [_edit_view(hub.store_name, branch, edit, items) for edit in window.edits]
     for view, position in zip(shown, found or (), strict=found is not None):
         view["position"] = position.after
         view["position_before"] = position.before
@@ -247,10 +248,10 @@ def _count_fitting(connection: Connection, window: StoredEdits, size_max: int) -
     return max(1, sum(total <= size_max for total in totals))
 
 
-def _edit_view(branch: Branch, edit: Edit, items: dict[str, TimelineItem]) -> EditView:
+def _edit_view(store: str, branch: Branch, edit: Edit, items: dict[str, TimelineItem]) -> EditView:
     commit = id_text(edit.commit_id)
     shown: EditView = {
-        "cursor": edit_cursor_text(branch, edit.cursor),
+        "cursor": edit_cursor_text(store, branch, edit.cursor),
         "edit": edit.kind,
         "commit": commit,
         "place": place_text(edit.passed, edit.rank, edit.commit_id),
@@ -262,8 +263,8 @@ def _edit_view(branch: Branch, edit: Edit, items: dict[str, TimelineItem]) -> Ed
     return shown
 
 
-def parse_cursor(text: str, branch: Branch) -> Cursor:
-    """Parse a text of `edit_cursor_text`; an empty text, or one of another branch, is the start.
+def parse_cursor(text: str, store: str, branch: Branch) -> Cursor:
+    """Parse a text of `edit_cursor_text`; an empty text, or one of another store or branch, is the start.
 
     Raises ServiceError `bad_request`.
     """
@@ -274,6 +275,6 @@ def parse_cursor(text: str, branch: Branch) -> Cursor:
         raise ServiceError(
             "bad_request", f"{text[:40]!r} is not the cursor of an edit", "leave it out to begin anew"
         )
-    if int(found[1]) != branch.num:
+    if found[1] != store or int(found[2]) != branch.num:
         return START
-    return Cursor(int(found[2]), int(found[3]) if found[3] else None)
+    return Cursor(int(found[3]), int(found[4]) if found[4] else None)

@@ -6,7 +6,8 @@ mount elsewhere and a container that is given the folder keep inodes, and are no
 is put back keeps them too, and is not noticed here. Nor is a copy on a file system that numbers its files anew at each
 mount, such as a USB stick's: a user without peers could write there no more.
 
-The mark also says whether a store was made here: one that is gone with its count of writes is no new node's.
+The mark also says whether a store was made here: one that is gone with its count of writes is no new node's. And it gives
+the store a name (`store_name`), since it is written anew wherever the store's numbers may come to mean something else.
 """
 
 import fcntl
@@ -14,6 +15,8 @@ import os
 import struct
 from pathlib import Path
 from typing import Final
+
+from blake3 import blake3
 
 from storage.engine.errors import LostStore
 from storage.engine.folders import write_beside
@@ -25,6 +28,8 @@ from storage.engine.store_identity import STORE_ID_NAME
 MARK_NAME: Final = "folder-mark"
 _SIZE_MAX: Final = 100
 """Bytes that are read of it: two numbers of 20 digits, and a word."""
+_NAME_SIZE: Final = 4
+"""Bytes of a store's name."""
 _HAS_STORE: Final = b"store"
 """Word of a folder in which a store was made."""
 _STORE_NAMES: Final = (DATABASE_NAME, LAST_WRITE_NAME, STORE_ID_NAME)
@@ -63,6 +68,23 @@ def _has_word(path: Path) -> bool:
 
 def _has_store(path: Path) -> bool:
     return any((path / name).exists() for name in _STORE_NAMES)
+
+
+def store_name(path: Path) -> str:
+    """Return a name of the store in a folder, of 8 characters: another once it is made anew, restored or copied.
+
+    A folder without a mark has the name of nothing. Raises OSError.
+    """
+    try:
+        handle = os.open(path / MARK_NAME, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return blake3().hexdigest(length=_NAME_SIZE)
+    try:
+        # Where file systems give a number again and tell no generation, the time tells two marks apart.
+        said = b"%d %s" % (os.fstat(handle).st_mtime_ns, os.read(handle, _SIZE_MAX))
+    finally:
+        os.close(handle)
+    return blake3(said).hexdigest(length=_NAME_SIZE)
 
 
 def is_copy(path: Path) -> bool | None:

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 import structlog
 import trio
 
+from node.home.folder_mark import store_name
 from node.ingest.batch_order import ByteBudget, Previous
 from node.ingest.ingest_result import IngestResult
 from node.ingest.kept_windows import KeptWindows
@@ -135,6 +136,8 @@ class Hub:
         self.replica = replica
         self.run_blocking = run_blocking
         self.clock_ms = clock_ms
+        self.store_name = store_name(replica.database.folder)
+        """Name of the store: another has other numbers."""
         self.cpu_clock = cpu_clock
         self.ledger = Ledger(trio.current_time)
         self.user_requests = UserRequests()

@@ -116,7 +116,9 @@ class Timelines:
             "total": total,
             "next": following - 1 if rows and following < total else None,
             "previous": position if rows and position else None,
-            "cursor": edit_cursor_text(branch, Cursor(load_last_change(connection, branch.num))),
+            "cursor": edit_cursor_text(
+                self._hub.store_name, branch, Cursor(load_last_change(connection, branch.num))
+            ),
         }
 
     def _window_by_time(self, branch: Branch, after: str, before: str, limit: int) -> TimelineWindow:

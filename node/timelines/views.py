@@ -122,10 +122,13 @@ def place_text(passed: int, rank: int, commit_id: CommitId) -> str:
     return f"{passed:016x}{rank:016x}{commit_id.hex()}"
 
 
-def edit_cursor_text(branch: Branch, cursor: Cursor) -> str:
-    """Return a cursor of a branch's edits as followers keep it. It says the branch, for a name can come to mean another."""
+def edit_cursor_text(store: str, branch: Branch, cursor: Cursor) -> str:
+    """Return a cursor of a branch's edits as followers keep it.
+
+    It says the branch, for a name can come to mean another; and the `store`, for a new or restored one has other numbers.
+    """
     read = "" if cursor.snapshot_read is None else f".{cursor.snapshot_read}"
-    return f"{branch.num}-{cursor.change}{read}"
+    return f"{store}-{branch.num}-{cursor.change}{read}"
 
 
 async def show_opened(hub: Hub, read: Callable[[], T], parts: str = "items") -> T:

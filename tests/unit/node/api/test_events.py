@@ -18,6 +18,7 @@ from node.api import edits as edits_module
 from node.api import event_streams
 from node.api.edits import EditSource, SharedReads, read_window
 from node.api.event_streams import Event
+from node.home.folder_mark import store_name, write_mark
 from node.http import server as http_server
 from node.sync.hub import Hub
 from protocol.formats.text import id_text, parse_id
@@ -478,10 +479,29 @@ async def test_a_read_from_before_a_change_is_not_shared_after_it(
         assert counts == {"before": 0, "after": 1}
 
 
-@pytest.mark.parametrize("cursor", ["x", "7", "1-", "1--1", "1-1.", "1-1.2.3", "1-" + "1" * 17, "1-\u0661"])
-async def test_what_is_no_cursor_is_refused(tmp_path: Path, cursor: str) -> None:
+async def test_the_cursor_of_a_store_that_was_made_anew_begins_anew(tmp_path: Path) -> None:
+    """Its numbers are of other commits there: what came meanwhile would be left out and nothing said."""
+    async with served(tmp_path) as one, connect_async(url=str(one.client.base_url), token=TOKEN) as client:
+        _, main = one.node.create_repo()
+        one.node.write(main, "before")
+        kept = (await client.follow_edits("main"))["cursor"]
+        assert not (await client.follow_edits("main", since=kept))["reset"]
+        write_mark(tmp_path / "alice")
+        one.node.hub.store_name = store_name(tmp_path / "alice")
+        window = await client.follow_edits("main", since=kept)
+        assert window["reset"]
+        assert [edit["item"]["kind"] for edit in window["edits"]] == ["branch-root", "post"]
+        async with client.watch_edits("main", since=kept) as events:
+            assert [await _told(events) for _ in range(3)] == ["reset", "branch-root", "before"]
+
+
+@pytest.mark.parametrize(
+    "end", ["", "7", "1-", "1--1", "1-1.", "1-1.2.3", "1-" + "1" * 17, "1-\u0661", "g-1-1"]
+)
+async def test_what_is_no_cursor_is_refused(tmp_path: Path, end: str) -> None:
     async with served(tmp_path) as one:
         one.node.create_repo()
+        cursor = f"{one.node.hub.store_name}-{end}"
         for headers in ({}, {"Accept": "text/event-stream"}):
             answer = await one.client.get(EDITS, params={"since": cursor}, headers=headers)
             assert (answer.status_code, answer.json()["error"]["code"]) == (400, "bad_request")

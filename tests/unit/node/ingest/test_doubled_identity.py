@@ -15,7 +15,7 @@ from trio.testing import MockClock
 from node.authoring import feed_writer as feed_writer_module
 from node.care.backup import create_backup, restore_backup
 from node.care.doctor import examine
-from node.home.folder_mark import MARK_NAME, is_copy, note_copy, write_mark
+from node.home.folder_mark import MARK_NAME, is_copy, note_copy, store_name, write_mark
 from node.home.home import create_home
 from node.home.key_file import fresh_keys
 from node.ingest.acceptance import accept_batch, accept_own
@@ -344,3 +344,16 @@ def test_own_writes_and_others_commits_are_nothing_from_elsewhere(tmp_path: Path
     assert node.replica.own_feeds.elsewhere_at is None
     assert os.listdir(tmp_path).count("lost-writes.json") == 0
     node.replica.close()
+
+
+def test_a_store_has_its_name_until_it_is_copied(tmp_path: Path) -> None:
+    first, copy = tmp_path / "first", tmp_path / "copy"
+    first.mkdir()
+    write_mark(first)
+    name = store_name(first)
+    shutil.copytree(first, copy)
+    note_copy(copy)
+    note_copy(first)
+    assert store_name(copy) != name
+    first.rename(tmp_path / "moved")
+    assert store_name(tmp_path / "moved") == name
