@@ -1,7 +1,8 @@
 """Deletes blocks that no commit and no file needs: single rows, and packs in which nothing is needed.
 
-A pack of which a quarter or more is not needed is written anew without that (`pack_moves`). All goes in steps, each a short
-transaction, so that `ravel gc` and a daemon (`node.care.freeing`) have the same way, and one that is killed goes on later.
+A pack of which a quarter or more is not needed is written anew without that (`pack_moves`), and many small ones become few.
+All goes in steps, each a short transaction, so that `ravel gc` and a daemon (`node.care.freeing`) have the same way, and one
+that is killed goes on later.
 
 **Beside a daemon** others write while a collection is under way. So it takes no more than blocks of posts and files whose
 content was given up, and rows that one commit alone can name; nothing while a block is damaged, which may hide others.
@@ -45,6 +46,10 @@ _SCANNED_ROWS: Final = 100_000
 """Numbers of rows that are looked at together: what is not needed of them is in memory, some 20 MB."""
 _MOVED_SHARE: Final = 4
 """A pack is written anew if one in so many of its bytes is not needed."""
+_TINY_SIZE: Final = 4 << 20
+"""Bytes of a pack below which it is joined with others though all of it is needed: photos would be a file each for ever."""
+_TINY_COUNT_MIN: Final = 8
+"""Such packs of which fewer stay as they are: so what is joined is written anew two or three times in all its life."""
 _ADDED_MAX: Final = 1000
 """Files added meanwhile, or blocks with children that came, that a step marks. After more a collection ends: later anew."""
 _SPARED: Final = select(func.count(), func.sum(spared_files.c.file_num))
@@ -84,6 +89,10 @@ class _Pack:
     @property
     def dead_size(self) -> int:
         return self.size - self.live_size - self.moved_size
+
+    @property
+    def is_tiny(self) -> bool:
+        return bool(self.live) and not self.dead and self.size < _TINY_SIZE
 
     @property
     def is_worth_it(self) -> bool:
@@ -319,7 +328,8 @@ class Collection:
         few, count, size = list[_Pack](), 0, 0
         for pack in reversed(self._packs):
             count, size = count + len(pack.live), size + pack.live_size
-            if not (pack.live and pack.is_worth_it and count <= _STEP_ROWS and size <= _STEP_SIZE):
+            is_moved = bool(pack.live) and (pack.is_worth_it or pack.is_tiny)
+            if not (is_moved and count <= _STEP_ROWS and size <= _STEP_SIZE):
                 break
             few.append(pack)
         if len(few) < 2 or not self._has_room(_STEP_SIZE):
@@ -418,9 +428,9 @@ def _weigh(connection: Connection, rows: _DeadRows, found: Sequence[_Pack]) -> G
 
 
 def _find_packs(connection: Connection, reached: ReachedRows, given_up: ReachedRows | None) -> list[_Pack]:
-    """Find packs with blocks that are not needed; where marks are given, no more than they mark.
+    """Find packs with blocks that are not needed; where marks are given, no more than they mark. Also many tiny ones.
 
-    Those of which nothing is needed stand last, and before them those that are written anew.
+    Those of which nothing is needed stand last, before them those that are written anew, and before these the tiny ones.
     """
     there = select(packs.c.num, packs.c.name, packs.c.size).order_by(packs.c.num)
     found = {num: _Pack(num, name, size) for num, name, size in connection.execute(there)}
@@ -434,8 +444,10 @@ def _find_packs(connection: Connection, reached: ReachedRows, given_up: ReachedR
             pack.live_size += size
         else:
             pack.dead.append(num)
-    some = [pack for pack in found.values() if pack.dead_size or not pack.live]
-    return sorted(some, key=lambda pack: (not pack.live, pack.is_worth_it))
+    tiny = [pack for pack in found.values() if pack.is_tiny]
+    some = [pack for pack in found.values() if not pack.is_tiny and (pack.dead_size or not pack.live)]
+    some += tiny if len(tiny) >= _TINY_COUNT_MIN else ()
+    return sorted(some, key=lambda pack: (not pack.live, pack.is_worth_it, pack.is_tiny))
 
 
 def _take(rows: list[_Row]) -> list[_Row]:

@@ -197,6 +197,36 @@ async def test_a_step_takes_several_small_packs(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.sqlite
+async def test_many_tiny_packs_are_joined_in_steps_though_all_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(garbage_collection, "_TINY_SIZE", 1 << 20)
+    monkeypatch.setattr(garbage_collection, "_STEP_SIZE", 4 * 310_000)
+    node = _node(tmp_path)
+    [large] = _names(tmp_path)
+
+    def add(number: int) -> None:
+        _add(node, node.branch(), f"file {number}", bytes([number]) * 300_000)
+
+    for number in range(7):
+        add(number)
+    before = _names(tmp_path)
+    assert _steps(node) == 0, "few tiny ones stay"
+    add(7)
+    assert _steps(node) == 4, "half of them are moved, and their packs go; then the others"
+    after = _names(tmp_path)
+    assert (len(after), after & before) == (3, {large}), "a large one stays"
+    assert [await _content(node, f"file {number}") for number in range(8)] == [
+        bytes([number]) * 300_000 for number in range(8)
+    ]
+    assert _steps(node) == 0, "what was joined is not joined again"
+    node.replica.close()
+    assert check_store(tmp_path, STORE_KEY).problems == []
+    assert find_garbage(tmp_path, keep_removed=True) == NOTHING
+
+
+@pytest.mark.slow
+@pytest.mark.sqlite
 def test_a_damaged_pack_among_small_ones_stays_alone(tmp_path: Path) -> None:
     node = _node(tmp_path)
     [large] = _names(tmp_path)
