@@ -615,6 +615,7 @@ export interface MemberList {
 
 /** A member of a repo. */
 export interface MemberView {
+  came: MemberArrival | null;
   color: number | null;
   looks_alike: boolean;
   name: string;
@@ -623,6 +624,14 @@ export interface MemberView {
   petname: string | null;
   stated_name: string | null;
   user: string;
+}
+
+/** How a member came to a repo, by the oldest right that it holds now. */
+export interface MemberArrival {
+  author: string;
+  author_name: string;
+  kind: "founded" | "invited" | "granted" | "device_added";
+  time: number | null;
 }
 
 /** The latest changes of who is in a repo. */

@@ -58,14 +58,30 @@ class KeptPermission(StrEnum):
     ADMIN = "admin"
 
 
-_CHANGES = 1000
-"""Changes of members that are looked through for when each joined: the latest."""
+_ARRIVALS = {
+    "founded": lambda came: in_language("founded it"),
+    "invited": lambda came: in_language(f"invited by {author(came)}"),
+    "granted": lambda came: in_language(f"added by {author(came)}"),
+    "device_added": lambda came: in_language(f"device added by {author(came)}"),
+}
+
+
+def _came(item: Mapping[str, Any]) -> str:
+    """Say how a member came, and when; empty where that is not known."""
+    came = item["came"]
+    if came is None:
+        return ""
+    said = _ARRIVALS[came["kind"]](came)
+    return said if came["time"] is None else f"{said}, {calendar_text(came['time'])}"
+
+
 _MEMBERS = Table(
     "members",
     "user",
     "permission",
     ("device of", lambda item: "" if item["person"] == item["user"] else item["person"][:ID_WIDTH]),
     "name",
+    more=(("came", _came),),
 )
 
 
@@ -84,17 +100,15 @@ class _MembersPrinter:
             people.setdefault(item["person"], []).append(item)
         said = f"{answer['repo']} · {in_language(counted(len(people), 'person', 'people'))}"
         print(display_safe(said))
-        joined = {one["user"]: one["time"] for one in answer["changes"] if one["kind"] == "joined"}
-        rows = (self._row(one, answer["status"], joined) for one in people.values())
+        rows = (self._row(one, answer["status"]) for one in people.values())
         print_table(("person", "may", "computers", "joined", "seen", "id"), rows)
 
-    def _row(
-        self, devices: "list[MemberView]", status: "NodeStatus", joined: Mapping[str, int]
-    ) -> tuple[str, ...]:
+    def _row(self, devices: "list[MemberView]", status: "NodeStatus") -> tuple[str, ...]:
         first, users = devices[0], {one["user"] for one in devices}
         own = in_language(" (you)") if status["user"] in users else ""
         name = person(first["name"], "") if first["name"] else in_language("no name yet")
-        began = min((joined[user] for user in users & joined.keys()), default=None)
+        times = [one["came"]["time"] for one in devices if one["came"] is not None]
+        began = min((one for one in times if one is not None), default=None)
         return (
             f"{name}{own}",
             first["permission"],
@@ -118,8 +132,7 @@ class _MembersPrinter:
 def list_members(api: "Client", repo: RepoArgument = "") -> Outcome:
     """List the people of a repo, what they may and when their computers were seen; --verbose lists each device."""
     answer = api.list_members(repo)
-    changes = api.list_member_changes(repo, limit=_CHANGES)["changes"] if is_terminal() else []
-    return Outcome(answer, shown={**answer, "repo": repo, "status": api.show_status(), "changes": changes})
+    return Outcome(answer, shown={**answer, "repo": repo, "status": api.show_status()})
 
 
 @member.command("grant")

@@ -6,12 +6,13 @@ from functools import partial
 
 from node.ingest.replica import Replica
 from node.sync.hub import Hub
-from protocol.formats.body import DeviceGrant, Grant, Invite, Join, Permission, Remove
+from protocol.formats.body import DeviceGrant, Grant, Invite, Join, Permission, Remove, RepoInit
 from protocol.formats.profiles import Profile
 from protocol.formats.text import id_text
 from protocol.ids import UserId
-from ravel.types.members import MemberChangeList, MemberChangeView
+from ravel.types.members import MemberArrival, MemberChangeList, MemberChangeView
 from storage.repos.repos import Repo
+from verifier.membership import Membership
 from verifier.operations import Operation, Operations
 from verifier.resolution import Resolution
 
@@ -55,6 +56,36 @@ def list_changes(replica: Replica, repo: Repo, limit: int, since: int) -> list[M
 
         views = _views(changes, membership.now(), membership.operations, name_of, device_name)
         return [*deque((one for one in views if one["time"] >= since), maxlen=limit)]
+
+
+def find_arrival(
+    membership: Membership, user: UserId, name_of: Callable[[UserId], str]
+) -> MemberArrival | None:
+    """Find how a member came: the oldest credential of which it holds a right. Hold `membership_lock`.
+
+    Costs O(credentials of the user).
+    """
+    first = min(membership.now().credentials_of(user), key=lambda one: one.timestamp, default=None)
+    if first is None:
+        return None
+    kind, author = "granted", first.author
+    time: int | None = first.timestamp // 1000
+    match first.body:
+        case RepoInit():
+            kind, time = "founded", None
+        case DeviceGrant():
+            kind = "device_added"
+        case Join():
+            invitation = membership.operations.find(first.body.invitation)
+            kind, author = "invited", first.author if invitation is None else invitation.author
+        case _:
+            pass
+    return {
+        "kind": kind,
+        "time": time,
+        "author": id_text(author),
+        "author_name": name_of(author),
+    }
 
 
 def _views(

@@ -14,6 +14,7 @@ from node.authoring.writing import write_job
 from node.ingest.ingest_result import IngestResult
 from node.ingest.people import People
 from node.ingest.replica import Replica
+from node.membership.member_changes import find_arrival
 from node.membership.persons import find_companions, find_granted, find_persons_in, held_otherwise, users_of
 from node.membership.repo_actions import RepoActions
 from node.runtime.errors import ServiceError
@@ -27,6 +28,7 @@ from protocol.limits.formats import ADOPTED_COUNT_MAX, REMOVED_FEED_COUNT_MAX
 from ravel.types.members import (
     InvitationList,
     InvitationView,
+    MemberArrival,
     MemberList,
     MembershipChange,
     MemberView,
@@ -69,13 +71,14 @@ class Members(RepoActions):
         """Members and what they may do."""
         target = self._find_repo(repo)
         held = await self._members(target)
-        persons = await self._hub.run_blocking(self._persons, target)
+        persons, came = await self._hub.run_blocking(self._persons, target, [*held])
         members: list[MemberView] = [
             {
                 "user": id_text(user),
                 "permission": permission.name.lower(),
                 "person": id_text(persons.get(user, user)),
                 **_name_fields(self._hub.replica.people, target.repo_id, user, persons.get(user, user)),
+                "came": came[user],
             }
             for user, permission in held.items()
         ]
@@ -235,10 +238,15 @@ class Members(RepoActions):
                 "make another owner with `ravel member grant`, or leave with `ravel repo leave --force`",
             )
 
-    def _persons(self, repo: Repo) -> dict[UserId, UserId]:
-        with self._hub.replica.membership_lock:
-            membership = self._hub.replica.membership(repo.repo_id)
-            return find_persons_in(membership, self._hub.replica.persons(repo.repo_id))
+    def _persons(
+        self, repo: Repo, users: Sequence[UserId]
+    ) -> tuple[dict[UserId, UserId], dict[UserId, MemberArrival | None]]:
+        replica = self._hub.replica
+        name_of = partial(replica.people.name, repo.repo_id)
+        with replica.membership_lock:
+            membership = replica.membership(repo.repo_id)
+            persons = find_persons_in(membership, replica.persons(repo.repo_id))
+            return persons, {user: find_arrival(membership, user, name_of) for user in users}
 
     async def _members(self, repo: Repo) -> dict[UserId, Permission]:
         return await self._hub.run_blocking(self._hub.replica.members, repo)

@@ -32,6 +32,9 @@ def test_people_are_seen_and_meant_by_their_names(tmp_path: Path) -> None:
         until_equal(alice, bob, branch)
         assert re.search(r"\tAnn\thello$", run_ravel(bob, "log", branch).stdout, re.MULTILINE)
         assert f"{ann}\towner\t\tAnn\n" in run_ravel(bob, "member", "list", "shared").stdout
+        came = run_ravel(bob, "member", "list", "shared", "--verbose").stdout
+        assert re.search(r"\tAnn\tfounded it$", came, re.MULTILINE), came
+        assert re.search(r"\tinvited by Ann, ", came), came
 
         run_ravel(bob, "name", ann, "Ann from work")
         assert re.search(r"\tAnn from work\thello$", run_ravel(bob, "log", branch).stdout, re.MULTILINE)

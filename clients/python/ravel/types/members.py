@@ -7,6 +7,24 @@ from msgspec import Meta
 from ravel.types.values import Count, HeldPermission, Id, LinkReach, PersonText, UnixSeconds, means, one_of
 
 
+class MemberArrival(TypedDict):
+    """How a member came to a repo, by the oldest right that it holds now."""
+
+    kind: Annotated[
+        str,
+        one_of(
+            *("founded", "invited", "granted", "device_added"),
+            description="`invited`: by a link. `granted`: by a member. `device_added`: by a device of the person.",
+        ),
+    ]
+    time: Annotated[
+        int | None,
+        means("Unix seconds, as the author of the change states them. Null: a founding states none."),
+    ]
+    author: Annotated[Id, means("Who founded the repo, made the link or gave the right.")]
+    author_name: PersonText
+
+
 class MemberView(TypedDict):
     """A member of a repo."""
 
@@ -23,6 +41,7 @@ class MemberView(TypedDict):
     petname: Annotated[str | None, means("What this user calls the member or its person. Null: nothing.")]
     looks_alike: Annotated[bool, means("Another person has a name that looks like this one.")]
     color: Annotated[int, Meta(ge=0, lt=16, description="The number of the member's color.")] | None
+    came: Annotated[MemberArrival | None, means("How it came. Null: not known.")]
 
 
 class MemberList(TypedDict):

@@ -3,9 +3,14 @@
 from pathlib import Path
 from unittest.mock import patch
 
+from node.authoring.author import Author
 from node.authoring.writing import write_commit
 from node.membership.member_changes import list_changes
+from protocol.crypto.keys import InvitationSeed, UserSeed
+from protocol.crypto.signing import key_pair
+from protocol.formats.body import Invite, Join, Permission
 from protocol.formats.profiles import Profile
+from protocol.formats.proofs import prove_invitation
 from protocol.formats.text import id_text
 from storage.repos.repos import Repo
 from tests.support.nodes import Node, open_nodes
@@ -13,6 +18,7 @@ from tests.support.served import service_of
 from verifier.resolution import Resolution
 
 MINUTE_MS = 60_000
+_INVITATION = InvitationSeed(b"i" * 32)
 
 
 def _set_clock(node: Node, minute: int) -> None:
@@ -43,6 +49,38 @@ async def test_each_change_of_members_is_a_row_with_who_did_it(tmp_path: Path) -
         assert {(one["user"], one["author"]) for one in rows} == {(ben, id_text(alice.author.user))}
         assert list_changes(alice.replica, repo, 2, 0) == rows[-2:], "the latest"
         assert list_changes(alice.replica, repo, 100, 13 * 60) == rows[-1:]
+
+
+async def test_a_member_is_listed_with_how_it_came(tmp_path: Path) -> None:
+    with open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        _set_clock(alice, 9)
+        repo, _ = alice.create_repo()
+        await _named(alice, repo, "Ann", 9)
+        members = service_of(alice, tmp_path).people.members
+        ann, ben = id_text(alice.author.user), id_text(bob.author.user)
+
+        async def came(user: str) -> tuple[str, int | None, str, str]:
+            listed = (await members.list_all("repo"))["members"]
+            found = next(one["came"] for one in listed if one["user"] == user)
+            assert found is not None
+            minute = None if found["time"] is None else found["time"] // 60
+            return found["kind"], minute, found["author"], found["author_name"]
+
+        for minute, step in enumerate(
+            (("grant", "read"), ("grant", "write"), ("remove", ""), ("grant", "read"))
+        ):
+            _set_clock(alice, 10 + minute)
+            await (members.grant if step[0] == "grant" else members.remove)("repo", ben, step[1])
+            if minute == 1:
+                assert await came(ben) == ("granted", 10, ann, "Ann"), "the first of what is held"
+        assert await came(ben) == ("granted", 13, ann, "Ann"), "not before one was excluded"
+        assert await came(ann) == ("founded", None, ann, "Ann")
+        root = alice.replica.root_branch(repo)
+        written, _ = alice.author.write(root, Invite(key_pair(_INVITATION)[0], Permission.WRITE, 8, 10**12))
+        guest = Author(alice.replica, UserSeed(b"j" * 32), lambda: 15 * MINUTE_MS)
+        proof = prove_invitation(_INVITATION, repo.repo_id, guest.user)
+        guest.write(root, Join(written.commit_id, proof))
+        assert await came(id_text(guest.user)) == ("invited", 15, ann, "Ann")
 
 
 async def test_a_new_name_is_a_row_and_the_first_one_is_none(tmp_path: Path) -> None:
