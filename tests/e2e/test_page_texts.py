@@ -91,6 +91,7 @@ def test_two_write_one_text_together_while_one_is_away(tmp_path: Path, page: Bro
         other.evaluate("release()")
         page.until(f"{SHOWN} === 'Agenda: We meet on Monday.'", 60)
         page.until(f"{TYPED} === ''")
+        page.until("document.getElementById('word-count').textContent === '5 words'")
         page.until(f"{CARETS}.join() === 'Bob Ray'")
         page.until(_says("also here: Bob Ray"))
         _press_with(page, "a", 65, 2)

@@ -74,6 +74,7 @@ export const ofBranches = {
   renameText: "Diesen Text umbenennen",
   titleOfText: "Titel",
   editorKeys: "Tab verlässt den Text. Strg+Z nimmt zurück, was du geschrieben hast, und nichts von anderen.",
+  words: (count) => many(count, "Wort", "Wörter"),
   textSaved: "gespeichert",
   textSaving: "wird gespeichert…",
   textReadOnly: "du darfst diesen Text lesen und nicht ändern",

@@ -72,6 +72,7 @@ export const ofBranches = {
   renameText: "Rename this text",
   titleOfText: "Title",
   editorKeys: "Tab leaves the text. Ctrl+Z takes back what you wrote, and nothing of others.",
+  words: (count) => many(count, "word"),
   textSaved: "saved",
   textSaving: "saving…",
   textReadOnly: "you may read this text, and not change it",

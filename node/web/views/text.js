@@ -12,6 +12,8 @@ import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 import * as library from "../vendor/editor.js";
 import { effect, signal, untracked } from "../vendor/signals.js";
 
+const COUNT_MS = 500; // after the last change
+const WORD = /[\p{L}\p{N}\p{M}]+(?:['’-][\p{L}\p{N}\p{M}]+)*/gu;
 const open = new Set();
 
 /** The text that is shown: `{ live, root, title }`. Null: none. */
@@ -131,7 +133,18 @@ function Editor({ live, root, mayWrite, title }) {
   }, [document, root, isPlain, !client]);
   if (isPlain) return html`<pre class="document" tabindex="0" aria-label=${title}>${type.toString()}</pre>`;
   return html`<div class="text-editor" id="text-editor" ref=${place}></div>
-    <p class="facts">${text.editorKeys}</p>`;
+    <p class="facts text-foot"><span class="grow">${text.editorKeys}</span><${Words} live=${live} root=${root} /></p>`;
+}
+
+/** How many words a text has, counted when nobody has typed for a moment. */
+function Words({ live, root }) {
+  const seen = live.changes.value;
+  const [count, setCount] = useState(null);
+  useEffect(() => {
+    const timer = setTimeout(() => setCount(live.document.value.getText(root).toString().match(WORD)?.length ?? 0), count === null ? 0 : COUNT_MS);
+    return () => clearTimeout(timer);
+  }, [seen, root]);
+  return count !== null && html`<span id="word-count">${text.words(count)}</span>`;
 }
 
 function othersIn(others, root) {
