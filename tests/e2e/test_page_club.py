@@ -159,6 +159,9 @@ def test_what_is_known_of_a_person_stands_beside_the_members(tmp_path: Path, pag
         alice.client.state_me("Ann Okafor", color=3)
         bob.client.state_me("Benjamin Theodor", color=9)
         _, branch = join(alice, bob)
+        for number in range(3):
+            bob.client.write_post(branch, f"mine {number}")
+        alice.client.write_post(branch, "not his")
         until_equal(alice, bob, branch)
         enter(page, alice)
         by_command(page, "people")
@@ -168,8 +171,10 @@ def test_what_is_known_of_a_person_stands_beside_the_members(tmp_path: Path, pag
         page.press("Enter", 13, "\r")
         page.until("document.activeElement.id === 'details-title'")
         page.until(says("Benjamin Theodor", "document.activeElement"))
-        page.until(says("let in by Ann Okafor", "document.getElementById('since')"))
+        page.until(says("invited by you", "document.getElementById('since')"))
         page.until(says("connected, has everything", "document.getElementById('computers')"), 60)
+        page.until(says("invited by you", "document.querySelector('#members > li:last-child')"))
+        page.until(says("founded it", "document.querySelector('#members > li')"))
         assert page.evaluate("document.getElementById('members') !== null"), (
             "the view it is opened from stays"
         )
@@ -189,6 +194,15 @@ def test_what_is_known_of_a_person_stands_beside_the_members(tmp_path: Path, pag
         page.click("dialog[open] .danger")
         page.until("document.querySelectorAll('#members > li').length === 1")
         page.until(says("Not a member", "document.getElementById('person')"))
+        page.click("#to-posts-by")
+        page.until("document.querySelectorAll('#posts-by > li').length === 3")
+        assert page.evaluate("document.querySelector('#posts-by .said').textContent") == "mine 2"
+        assert page.evaluate("document.getElementById('details-title').textContent").startswith(
+            "Posts by Ben"
+        )
+        picture(page, "posts-by")
+        page.evaluate("history.back()")
+        page.until("document.getElementById('person')")
         page.until(says("Ann Okafor excluded", "document.getElementById('person')"))
         open_panel(page, "about")
         page.until(says("not a member", "document.getElementById('holders')"), 60)
@@ -210,6 +224,11 @@ def test_what_is_known_of_a_person_stands_beside_the_members(tmp_path: Path, pag
         page.click("#devices .danger")
         page.click("dialog[open] .danger")
         page.until("document.querySelectorAll('#devices > li').length === 1", 60)
+        until(lambda: bob.client.list_devices()["removed_by"], "bob's computer knows", 60)
+        enter(page, bob)
+        open_panel(page, "devices")
+        page.until(says("removed from the devices of", "document.getElementById('device-removed')"))
+        assert not page.evaluate(says("your only device"))
         assert page.complaints() == []
 
 
@@ -386,6 +405,8 @@ def test_a_store_over_its_bound_is_said_and_not_that_all_is_well(tmp_path: Path,
         enter(page, alice)
         page.until(says("What is left is yours", "document.querySelector('.amiss')"), 60)
         page.until(says("needs your attention", "document.getElementById('live')"))
+        open_panel(page, "storage")
+        page.until(says("What is left is yours", "document.getElementById('bound-state')"))
 
 
 @CHROMIUM_ALONE

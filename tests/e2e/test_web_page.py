@@ -294,7 +294,7 @@ def test_devices_of_one_person_stand_together(tmp_path: Path, page: Browser) -> 
         _show(page, "members")
         members = "document.getElementById('members')"
         page.until(f"{members}?.children.length === 1")
-        page.until(says("2 computers", members))
+        page.until(says("2 devices", members))
         first = laptop.client.show_status()["user"]
         open_person(page, first[:16])
         page.until("document.querySelectorAll('#computers > li').length === 2")

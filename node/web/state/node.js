@@ -62,7 +62,7 @@ export const chosenBranch = computed(() => current.value.branch?.branch ?? "");
 export const chosenRepo = computed(() => current.value.repo?.repo ?? "");
 
 /** Panels that explain what is chosen. They stand beside the middle; all others stand in it, where there is room. */
-const BESIDE = ["about", "branches", "quorum", "commit", "thread", "person", "written"];
+const BESIDE = ["about", "branches", "quorum", "commit", "thread", "person", "posts-by", "written"];
 export const isBeside = (panel) => BESIDE.includes(panel);
 
 /** On a narrow screen: which of the three columns is shown. */

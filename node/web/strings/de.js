@@ -396,6 +396,7 @@ export const text = {
 
   // Members
   notMember: "kein Mitglied",
+  postsBy: (name) => `Beiträge von ${name}`,
   staying: (count) => (count ? ` ${many(count, "Computer derselben Person ist", "Computer derselben Person sind")} geblieben.` : ""),
   inviteTo: (repo) => `In ${repo} einladen`,
   closeDialog: "Schließen",

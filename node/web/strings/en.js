@@ -398,6 +398,7 @@ export const text = {
 
   // Members
   notMember: "not a member",
+  postsBy: (name) => `Posts by ${name}`,
   staying: (count) => (count ? ` ${many(count, "computer")} of the same person stayed.` : ""),
   inviteTo: (repo) => `Invite to ${repo}`,
   closeDialog: "Close",

@@ -9,7 +9,7 @@ import { api, attempt } from "../state/session.js";
 import { text } from "../strings/opened.js";
 import { Has, holderOf, useHolders } from "./holders.js";
 import { Invite, OpenLinks } from "./invite.js";
-import { change, mayRule, roles } from "./person.js";
+import { cameOf, change, mayRule, roles } from "./person.js";
 import { Requests } from "./requests.js";
 
 export function Members({ repo }) {
@@ -22,7 +22,7 @@ export function Members({ repo }) {
     ${isAdmin && repo.requests > 0 && html`<${Requests} repo=${repo} />`}
     <div class="buttons"><h3 class="grow">${text.peopleCount(persons.value.length)}</h3>${isAdmin && html`<${Invite} repo=${repo} />`}</div>
     ${!all.length ? html`<${Skeleton} lines=${3} />` : ""}
-    <div class="card people"><div class="member heads" aria-hidden="true"><span class="grow">${text.nameOfPerson}</span><span class="role">${text.role}</span><span class="has">${text.has}</span></div>
+    <div class="card people"><div class="member heads" aria-hidden="true"><span class="grow">${text.nameOfPerson}</span><span class="role">${text.role}</span><span class="count">${text.devicesOfPerson}</span><span class="has">${text.has}</span></div>
     <ul id="members" class="plain">
       ${people.map((devices) => html`<li key=${devices[0].user}><${Member} repo=${repo} devices=${devices} holders=${holders} /></li>`)}
     </ul></div>
@@ -37,12 +37,13 @@ function Member({ repo, devices, holders }) {
   const id = `${member.user.slice(0, 16)}…`;
   const holder = isMe ? null : holderOf(holders, devices);
   const stated = member.petname && member.stated_name !== member.petname ? member.stated_name : "";
-  const about = [isMe && text.you, stated && cut(stated), devices.length > 1 && text.computers(devices.length)].filter(Boolean).join(" · ");
+  const about = [isMe && text.you, stated && cut(stated), cameOf(devices)].filter(Boolean).join(" · ");
   const isShown = route.value.panel === "person" && devices.some((one) => one.user === route.value.argument);
   return html`<div class="member"><${Face} id=${member.user} name=${member.name} isOn=${Boolean(holder?.connected)} />
     <span class="grow"><a class=${member.name ? "person whole-row" : "id whole-row"} href=${beside("person", member.user)} aria-current=${isShown ? "true" : undefined}><bdi>${member.name || id}</bdi></a>
       <span class="facts"><bdi>${about}</bdi>${member.name && member.looks_alike ? html` <span class="id">${id}</span>` : ""}</span></span>
     <span class="role">${mayRule(repo, devices) ? html`<${Role} repo=${repo} devices=${devices} />` : text.permissions[member.permission] ?? member.permission}</span>
+    <span class="count">${devices.length}<span class="unseen"> ${text.devicesCount(devices.length)}</span></span>
     <span class="has facts">${isMe ? text.thisComputer : holder && html`<${Has} holder=${holder} />`}</span>
     <${Icon} name="turn" size="s" />
     ${isMe && !member.name && html` <a class="name-me" href=${beside("people")}>${text.nameYourself}</a>`}

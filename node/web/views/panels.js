@@ -23,6 +23,7 @@ export const PANELS = {
   about: { needs: "repo", show: About },
   members: { needs: "repo", show: later(() => import("./members.js"), "Members") },
   person: { needs: "person", show: later(() => import("./person.js"), "Person"), over: "members" },
+  "posts-by": { needs: "branch", show: later(() => import("./posts_by.js"), "PostsBy"), over: "members" },
   branches: { needs: "repo", show: later(() => import("./branches.js"), "Branches") },
   files: { needs: "branch", show: Files },
   set: { needs: "branch", show: later(() => import("./documents.js"), "SetOfItems") },
@@ -70,7 +71,9 @@ export function closePanel() {
 /** What a panel's heading says: of a person the name. */
 export function titleOf(name) {
   const { argument } = route.value;
-  return name === "person" ? nameOf(devicesOf(argument)[0] ?? { user: argument }) : text.panels[name];
+  if (!["person", "posts-by"].includes(name)) return text.panels[name];
+  const called = nameOf(devicesOf(argument)[0] ?? { user: argument });
+  return name === "person" ? called : text.postsBy(called);
 }
 
 /** What a panel shows; null where what it needs is not chosen. `heading`: the class of its heading; empty: it stands elsewhere. */

@@ -2,7 +2,7 @@
 
 import { Face, Icon, nameOf } from "../parts/face.js";
 import { Action, Empty, Form, Loaded, ask, useLoaded } from "../parts/form.js";
-import { short, when } from "../parts/format.js";
+import { cut, short, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { beside, devicesOf, isMine, may, peers, refresh, status } from "../state/node.js";
 import { api, isPerson, tell } from "../state/session.js";
@@ -14,7 +14,7 @@ import { Came } from "./post_row.js";
 const LEVELS = ["read", "write", "manage", "admin", "owner"];
 const CHANGES = 1000; // of members that are looked through, the latest: as `ravel member list`
 
-export function Person({ repo, argument }) {
+export function Person({ repo, branch, argument }) {
   const devices = devicesOf(argument);
   const [first] = devices;
   const known = useLoaded(() => historyOf(repo, argument), [repo.repo, argument, ...devices.map((one) => `${one.user} ${one.name} ${one.permission}`)], true);
@@ -25,34 +25,36 @@ export function Person({ repo, argument }) {
   }, [first?.petname]);
   const rules = mayRule(repo, devices);
   return html`<div id="person" data-user=${argument}>
-    ${first ? html`<${Who} devices=${devices} isMe=${isMe} known=${known.data} />` : html`<${Empty}><p>${text.noMember}</p><//>`}
+    ${first ? html`<${Who} devices=${devices} isMe=${isMe} />` : html`<${Empty}><p>${text.noMember}</p><//>`}
     ${first && !isMe && isPerson.value && html`<div class="part"><${Form} id="petname" key=${first.user} class="form inline" button=${text.save_} keep send=${({ name }) => rename(first, name)}>
       <label>${text.petname} <span class="facts">${text.petnameAbout}</span> <input ref=${petname} name="name" maxlength="64" autocomplete="off" defaultValue=${first.petname ?? ""} /></label><//></div>`}
     ${first && html`<${Computers} repo=${repo} devices=${devices} rules=${rules} />`}
-    ${first && rules && html`<div class="part"><h3>${text.canDo}</h3>
-      <${Action} class="line plain danger" question=${text.excludeQuestion(nameOf(first), repo.name, devices.slice(1).map((one) => one.stated_name || short(one.user)))} yes=${text.excludeNow(nameOf(first))} act=${() => exclude(repo, devices)}>
-        <${Icon} name="out" size="s" /><span class="grow">${text.excludeNow(nameOf(first))}</span><//></div>`}
-    <${Loaded} of=${known} lines=${2}>${({ changes }) => changes.length > 0 && html`<details class="fold" open=${!first}><summary>${text.history}</summary><${Came} changes=${changes} /></details>`}<//>
+    <div class="part"><h3>${text.canDo}</h3>
+      ${branch && html`<a id="to-posts-by" class="line plain" href=${beside("posts-by", argument)}><${Icon} name="search" size="s" /><span class="grow">${text.postsBy(nameOf(first ?? { user: argument }))}</span></a>`}
+      ${first && rules && html`<${Action} class="line plain danger" question=${text.excludeQuestion(nameOf(first), repo.name, devices.slice(1).map((one) => one.stated_name || short(one.user)))} yes=${text.excludeNow(nameOf(first))} act=${() => exclude(repo, devices)}>
+        <${Icon} name="out" size="s" /><span class="grow">${text.excludeNow(nameOf(first))}</span><//>`}</div>
+    <${Loaded} of=${known} lines=${2}>${(changes) => changes.length > 0 && html`<details class="fold" open=${!first}><summary>${text.history}</summary><${Came} changes=${changes} /></details>`}<//>
     <details class="fold" id="experts"><summary>${text.forExperts}</summary><dl class="pairs">${(first ? devices : [{ user: argument }]).map((one, index) => html`
       <dt>${index ? text.deviceNumber(index + 1) : text.id}</dt><dd class="mono id">${one.user}</dd>`)}</dl></details></div>`;
 }
 
-/** What is known of how a person came: all changes of their devices, and who invited them. */
+/** All changes of a person's devices. */
 async function historyOf(repo, user) {
-  const [{ changes }, { invitations }] = await Promise.all([
-    api.listMemberChanges({ repo: repo.repo, limit: CHANGES }), api.listInvitations({ repo: repo.repo }),
-  ]);
+  const { changes } = await api.listMemberChanges({ repo: repo.repo, limit: CHANGES });
   const users = [user, ...devicesOf(user).map((one) => one.user)];
-  const own = changes.filter((one) => users.includes(one.user));
-  const gone = own.findLastIndex((one) => ["excluded", "left", "device_removed"].includes(one.kind) && one.user === users[0]);
-  const came = own.slice(gone + 1).find((one) => ["joined", "granted", "device_added"].includes(one.kind));
-  const by = came && came.kind !== "joined" ? came.author_name : invitations.find((one) => came && one.joined.includes(came.user))?.author_name;
-  return { changes: own, came, by, isFounder: !came && gone < 0 && changes.length < CHANGES };
+  return changes.filter((one) => users.includes(one.user));
 }
 
-function Who({ devices: [first], isMe, known }) {
+/** How a person came, by the first of their computers that did. Empty: not known. */
+export function cameOf(devices) {
+  const [first] = devices.map((one) => one.came).filter(Boolean).sort((one, other) => one.time - other.time);
+  return first ? text.came[first.kind](first.time && when(first.time), isMine(first.author) ? text.byYou : first.author_name && cut(first.author_name)) : "";
+}
+
+function Who({ devices, isMe }) {
+  const [first] = devices;
   const stated = first.petname && first.stated_name !== first.petname ? first.stated_name : "";
-  const since = known?.came ? text.memberSince(when(known.came.time), known.by) : known?.isFounder ? text.founded : "";
+  const since = text.sentence(cameOf(devices));
   return html`<div class="part face"><${Face} id=${first.user} name=${first.name} size="l" />
     <div><p><b class="person"><bdi>${nameOf(first)}</bdi></b> ${isMe && html`<span class="facts">${text.you}</span>`}</p>
       <p class="facts">${text.permissions[first.permission] ?? first.permission}</p>
