@@ -11,6 +11,7 @@ export const ofNode = {
   sizes: (store, files, free) => `${store}, davon Dateien ${files} · ${free} frei`,
   storeBound: (size, most, days) =>
     `${size} von ${most}, wie storage.size_max in den Einstellungen sagt. ` + (days === null ? "Für Beiträge jeden Alters ist Platz." : `Beiträge und Dateien der letzten ${many(days, "Tag", "Tage")} werden behalten.`),
+  givingUp: "Das ist zu viel: Alte Beiträge und Dateien anderer gehen, bis es passt. Sie kommen wieder, wenn sie geöffnet werden.",
   growth: "Änderungen nach Tagen",
   day: (day, count, size) => `${day}: ${many(count, "Änderung", "Änderungen")}, ${size}`,
   keptForOthers: "Für andere aufgehoben",
@@ -277,6 +278,8 @@ export const ofNode = {
   namesAtMachine: "Namen werden am Computer mit Ravel gegeben.",
   devicesAbout: "Mehrere Computer einer Person. Sie teilen Repos, und andere sehen eine Person. Ist einer verloren oder gestohlen, entferne ihn hier.",
   noDevices: "Das ist dein einziges Gerät.",
+  deviceOut: (name) => `Dieser Computer wurde aus den Geräten von ${name} entfernt. Was hier ist, bleibt, und aus deren Repos kommt nichts Neues. Ein Link, der dort gemacht wird, macht ihn wieder zum Gerät.`,
+  deviceStayed: (device, repo) => `${device} wurde entfernt, und ist noch Mitglied von ${repo}.`,
   thisDevice: "dieses",
   firstDevice: "das erste",
   deviceJoining: "Das andere Gerät hat noch nicht geantwortet. Lass beide laufen.",

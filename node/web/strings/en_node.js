@@ -8,6 +8,7 @@ export const ofNode = {
   sizes: (store, files, free) => `${store}, of which files ${files} · ${free} free`,
   storeBound: (size, most, days) =>
     `${size} of ${most}, as storage.size_max in the settings says. ` + (days === null ? "There is room for posts of any age." : `Posts and files of the last ${many(days, "day")} are kept.`),
+  givingUp: "That is too much: old posts and files of others leave, until it fits. They come again when they are opened.",
   growth: "Changes by day",
   day: (day, commits, size) => `${day}: ${many(commits, "change")}, ${size}`,
   keptForOthers: "Kept for others",
@@ -274,6 +275,8 @@ export const ofNode = {
   namesAtMachine: "Names are set on the computer with Ravel.",
   devicesAbout: "Several computers of one person. They share repos, and others see one person. Is one lost or stolen, remove it here.",
   noDevices: "This is your only device.",
+  deviceOut: (name) => `This computer was removed from the devices of ${name}. What is here stays, and nothing new comes from their repos. A link that is made there makes it a device again.`,
+  deviceStayed: (device, repo) => `${device} was removed, and is still a member of ${repo}.`,
   thisDevice: "this one",
   firstDevice: "the first",
   deviceJoining: "The other device has not answered yet. Leave both running.",

@@ -21,9 +21,12 @@ export function Devices() {
     tell(text.deviceRemoved(name, repos.filter((repo) => repo.excluded).length));
   };
   return html`<p>${text.devicesAbout}</p>
-    <${Loaded} of=${loaded}>${({ devices, joining }) => html`
+    <${Loaded} of=${loaded}>${({ devices, joining, stayed, ...list }) => html`
       ${joining && html`<p class="alarm">${text.deviceJoining}</p>`}
-      ${devices.length < 2 && html`<${Empty}><p>${text.noDevices}</p><//>`}
+      ${list.removed_by !== null ? html`<p id="device-removed" class="alarm">${text.deviceOut(list.removed_by_name || short(list.removed_by))}</p>`
+        : devices.length < 2 && !joining && html`<${Empty}><p>${text.noDevices}</p><//>`}
+      ${stayed.length > 0 && html`<ul class="plain" id="devices-stayed">${stayed.map((one) => html`<li key=${`${one.device} ${one.repo}`} class="alarm">
+        <bdi>${text.deviceStayed(one.called || short(one.device), one.name)}</bdi> <span class="facts">${text.sentence(text.nodeSaid(one.advice))}</span></li>`)}</ul>`}
       <ul class="plain" id="devices">${devices.map((one) => html`<li key=${one.user}>
         <bdi class="person">${one.name || short(one.user)}</bdi> <span class="facts">${[one.this && text.thisDevice, one.first && text.firstDevice].filter(Boolean).join(" · ")}</span>
         ${one.repos.map((repo) => html`<p class=${repo.lacking ? "alarm" : "facts"} key=${repo.repo}><bdi>${text.deviceMay(repo.name, text.permissions[repo.permission], repo.lacking)}</bdi></p>`)}

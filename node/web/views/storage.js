@@ -45,8 +45,11 @@ function Use({ storage }) {
   const last = storage.days[0];
   const { relay } = storage;
   const bound = status.value?.storage_bound;
+  const over = bound && text.overBound[bound.state]?.(bytes(bound.size), bytes(bound.size_max));
+  const said = over || (bound?.state === "giving_up" && text.givingUp);
   return html`<p id="sizes">${text.sizes(bytes(store), bytes(storage.packs), bytes(storage.free))}</p>
     ${bound && html`<p id="bound" class="facts">${text.storeBound(bytes(bound.size), bytes(bound.size_max), bound.days)}</p>`}
+    ${said && html`<p id="bound-state" class=${over ? "alarm" : "facts"} role="status">${said}</p>`}
     <h3 id="growth-title">${text.growth}</h3>
     <ol id="growth" class="growth" aria-labelledby="growth-title">${days.map((one) => html`<li key=${one.day} title=${saidOf(one)}
       style=${{ "--share": one.commits / most }}><span class="unseen">${saidOf(one)}</span></li>`)}</ol>
