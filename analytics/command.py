@@ -125,7 +125,7 @@ class _FolderInUse(Exception):
 
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
-    """Hold the folder, which is made, and removed where it stays empty. Raises _FolderInUse, OSError."""
+    """Make a folder if it is missing, and lock it; remove a new one if it stays empty. Raises _FolderInUse, OSError."""
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

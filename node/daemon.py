@@ -94,7 +94,7 @@ _CHOSEN_BY_UP: Final = ("network.listen", "api.listen")
 _STREAMS_END_SECONDS = 1.0
 """Time that event streams have to say that they end."""
 _Ended = tuple[int, tuple[Home, Keys] | None]
-"""Signal that ended a run, and what the next one starts with where another user's key was taken up."""
+"""Signal that ended a run. After another user's key was taken up, also what the next run starts with."""
 
 
 def run(home: Home, open_keys: Callable[[], Keys]) -> None:

@@ -45,7 +45,7 @@ Cells = Mapping[str, Any]
 
 
 class Findings:
-    """All that is found in one run, of which `commits` are there, their order, and the tables of FIRST."""
+    """Findings of one run. `commits`, their order and the tables of FIRST are there."""
 
     def __init__(
         self,

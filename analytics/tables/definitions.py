@@ -97,7 +97,7 @@ NAMES: Final = (
     Column("repo_name", "string", "", "its repo's name, as `branch_names` has it"),
     Column("branch_name", "string", "", "its name, likewise"),
 )
-"""Columns that stand after `branch_id` in every other table that has it: a figure without them takes a join to be read."""
+"""Columns of names that follow `branch_id` in every other table with it, so that figures are read without a join."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from verifier.membership import Membership
 from verifier.operations import Operation
 
 _QUESTIONS_MAX: Final = 4 * ACK_COUNT_MAX
-"""Times that it is asked whether more heads may be acked: each of those left out costs one."""
+"""Questions whether more heads may be acked: each head that is left out costs one."""
 
 IsRightful = Callable[[tuple[CommitId, ...]], bool]
 """True if the author may write the commit that acks these heads."""

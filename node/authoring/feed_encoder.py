@@ -161,7 +161,7 @@ class Encoders:
         self._count = -1
 
     def take(self, commit_count: int) -> dict[int, FeedEncoder]:
-        """Take the encoders that follow all that so many transactions have stored. They are kept no more."""
+        """Remove and return the encoders that are up to date with so many transactions."""
         kept, self._kept = self._kept, {}
         return kept if self._count == commit_count else {}
 

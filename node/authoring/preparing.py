@@ -171,7 +171,7 @@ class Preparation:
             self._write_merges(repo, epoch, acks, heads, stored, opens=True)
 
     def _merge_closed(self, repo: Repo, stored: IngestResult) -> None:
-        """Merge heads that one epoch opens already, in that epoch."""
+        """Merge heads in an epoch that opens the epochs of all of them."""
         while len(heads := self._heads(repo)) > ACK_COUNT_MAX:
             held = self._replica.tables.held_epochs(repo.num)
             with self._replica.membership_lock:

@@ -65,7 +65,7 @@ _FILES_FREE_LOW: Final = 1000
 _QUARANTINE_LARGE: Final = 1 << 30
 """Bytes in quarantine from which on one should look. Only a request deletes them: they may be all that is left."""
 _QUARANTINE_OLD_SECONDS: Final = 30 * 86_400
-"""Age of the oldest part of it from which on one should look: a month to find that something is missing."""
+"""Age of the oldest file in quarantine from which on one should look: a month to find that something is missing."""
 _RELAY_FULL_SOON_DAYS: Final = 14
 """Days before a relay is full from which on its operator should act: a larger disk takes some."""
 _FORECAST_NEAR_DAYS: Final = 90

@@ -196,7 +196,7 @@ def _check_epochs(tables: Tables, repo: Repo, membership: Membership, findings: 
 
 
 class _Judging:
-    """All commits of one branch that stand on one topic. Also the rules' view of what is accepted, and of keys."""
+    """Judge of all commits of one branch on one topic. Also the rules' view of accepted commits, and of keys."""
 
     def __init__(
         self,

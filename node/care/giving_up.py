@@ -53,13 +53,13 @@ log = structlog.get_logger()
 LOOK_SECONDS: Final = 900.0
 """Seconds between two looks: a look reads all posts that have grown old and are here."""
 WAKE_LOOKS_MAX: Final = 10
-"""Times, a second apart, that it is looked whether a peer has joined a topic. Then its posts are left for the next look."""
+"""Seconds to wait for a peer to join a topic, with a look each second. Then its posts are left for the next look."""
 ASKED_AT_ONCE: Final = 256
 """Posts that a peer is asked to show together, and that are given up in one transaction: some 20 ms."""
 UNSHOWN_SECONDS: Final = 86_400.0
 """Seconds for which a peer is not asked again for a file that it did not show whole: all of it would cross the line."""
 UNSHOWN_MAX: Final = 4096
-"""Such peers and files that are remembered: some 1 MB."""
+"""Pairs of a peer and a file that it did not show whole, remembered for UNSHOWN_SECONDS: some 1 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ class PostAges:
     async def _ask_for_file(
         self, rule: _Rule, branch: Branch, file: OldFile, members: Collection[UserId]
     ) -> bool:
-        """Ask one member's node after the other for a file, and give it up once one has shown it; return True then."""
+        """Ask members' nodes in turn for a file; give it up once one has shown it, and return True."""
         topic = self._hub.replica.topics.get(file.topic_num)
         if topic is None:
             return False

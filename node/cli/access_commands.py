@@ -151,7 +151,7 @@ def list_tokens(api: "Client") -> "TokenList":
 
 
 def print_revoked(answer: "Revoked") -> None:
-    """Print what was made with a token that was revoked, and how a person ends what is left of it."""
+    """Print what was made with a revoked token, and the commands that end what is left of it."""
     if not answer["made"]:
         print("revoked; nothing that was made with it is left")
         return

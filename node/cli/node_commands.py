@@ -277,7 +277,7 @@ def open_page(
 
 
 def _print_pairing(answer: "PairingCode") -> None:
-    """Print what a person needs to come in from another machine, and to see that it is this node that answers there."""
+    """Print addresses, code and fingerprint with which a person pairs a browser of another machine."""
     from node.api.qr import print_qr
 
     addresses, pairs = answer["addresses"], answer["fingerprint"].split(":")

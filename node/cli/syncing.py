@@ -91,7 +91,7 @@ class SyncState:
         }
 
     def told(self, api: "Client", repo: str) -> dict[str, object]:
-        """Return what else people read: names, and why relays take no more while some files are on this node alone."""
+        """Return further fields for people: names, and why relays refuse while files are on this node alone."""
         name = repo if self.view is None else self.view["name"] or repo
         holders = {peer["peer"]: _name_of(peer) for peer in self.held_by}
         refusals: dict[str, str] = {}

@@ -38,7 +38,7 @@ _OF_OTHER_PROGRAMS: Final = MappingProxyType(
         "version": "--version",
     }
 )
-"""Words that people type by habit -> what it is called here."""
+"""Commands of other programs that people type by habit -> Ravel's own."""
 _NAMES: Final = MappingProxyType(
     {
         "branch": "branch list",
@@ -49,7 +49,7 @@ _NAMES: Final = MappingProxyType(
         "user": "member list",
     }
 )
-"""Argument that is missing -> command that shows what may stand there."""
+"""Missing argument -> command that lists its possible values."""
 _MEANT: Final = MappingProxyType(
     {
         "add": ("put", "create", "set"),

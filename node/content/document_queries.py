@@ -208,7 +208,7 @@ class DocumentQueries:
     async def look_at(
         self, branch: str, query: DocumentQuery, plan: Plan, names: Sequence[str]
     ) -> "list[Found]":
-        """Return those of some documents that meet a query. Costs O(what they hold)."""
+        """Return the given documents that meet a query. Costs O(what they hold)."""
         found: list[Found] = []
         while names:
             look = await self._look_at_first(branch, query, plan, names)
@@ -267,7 +267,7 @@ class DocumentQueries:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """Documents that meet a query, how many were looked at for them, and which of these could not be read."""
+    """Documents that meet a query, the count of documents looked at, and those that could not be read."""
 
     found: list[Found]
     count: int

@@ -265,7 +265,7 @@ class DocumentState:
     def _read_together(
         self, connection: Connection, documents: Sequence[StandingDocument | None]
     ) -> dict[int, dict[str, DocumentEntry]] | None:
-        """Load what is there in some documents, by their numbers; None where it is too much to be held together."""
+        """Load the entries of several documents, by number; None if they are too large to be held together."""
         if any(isinstance(document, Unwritten) for document in documents):
             return None
         if sum(document.entry_count for document in documents if document is not None) > _TOGETHER_COUNT_MAX:

@@ -23,7 +23,8 @@ FREE_SIZE_MIN: Final = 1 << 30
 RETRIED_MAX: Final = 64
 """Files of a branch that one look tries again: some 0.1 s where nobody has them."""
 ABSENT_MAX: Final = 65_536
-"""Such files of a branch that are remembered, some 5 MB: of more, the first that were tried come again at the next start."""
+"""Files of a branch that nobody had and that are remembered, some 5 MB: of more, the first that were tried come
+again at the next start."""
 _LOADED_AT_ONCE: Final = 256
 
 

@@ -25,7 +25,8 @@ from protocol.limits.users import (
 )
 
 RULES: Final = 2
-"""Number of these rules. An index that was made by others is made anew: raise it with each change of what is found."""
+"""Version of the rules of this module. Raise it with each change of what is found: an index made by other rules is
+made anew."""
 _EMOJI: Final = "\u231a\u231b\u23e9-\u23fa\u2600-\u27bf\u2b50\u2b55\U0001f000-\U0001faff"
 _DENSE: Final = re.compile(
     "([\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"

@@ -40,7 +40,7 @@ class TextClients:
         return await self._hub.write(self._give, branch, version)
 
     async def give_own(self, branch: Branch, version: TextVersion) -> int:
-        """Return the client id of what the node types itself; another one where clocks of that may come back."""
+        """Return the client id under which the node itself types; a new one if clocks of the old one may come back."""
         if await self._hub.run_blocking(self._has_void, branch):
             return await self.give(branch, version)
         return self._client(branch, OWN_SESSION)

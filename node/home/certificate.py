@@ -35,7 +35,7 @@ from ravel.home import read_private
 _HERE: Final = ("localhost", "127.0.0.1", "::1")
 """Names that each certificate of the node's own is also for: tunnels, and proxies on this machine."""
 _EARLIER: Final = datetime.timedelta(days=1)
-"""It is valid from so long before it is made: phones' clocks are not all right."""
+"""Time by which a certificate is valid before it is made: phones' clocks are not all right."""
 Stamp = tuple[tuple[int, int, int], ...]
 
 
@@ -113,7 +113,7 @@ def make_context(certificate: Certificate) -> ssl.SSLContext:
 
 
 def _keep_own(folder: Path, named: Iterable[str], now: float) -> Path:
-    """Return the file of the node's own certificate for these hosts; make or renew it where that is needed."""
+    """Return the file of the node's own certificate for these hosts; make or renew it if necessary."""
     path = folder / OWN_CERTIFICATE_NAME
     hosts = sorted({*_HERE, *filter(None, map(host_of_name, named))})
     key: ec.EllipticCurvePrivateKey | None = None

@@ -27,7 +27,7 @@ from storage.engine.store_identity import STORE_ID_NAME
 
 MARK_NAME: Final = "folder-mark"
 _SIZE_MAX: Final = 100
-"""Bytes that are read of it: two numbers of 20 digits, and a word."""
+"""Bytes that are read of a folder's mark: two numbers of 20 digits, and a word."""
 _NAME_SIZE: Final = 4
 """Bytes of a store's name."""
 _HAS_STORE: Final = b"store"

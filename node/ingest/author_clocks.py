@@ -18,7 +18,8 @@ _APART_MS: Final = 5_000
 _ALIKE: Final = 0.5
 """Share of the time between two arrivals by which their differences may differ."""
 _ALIKE_MS_MAX: Final = 60_000
-"""The same in milliseconds at most: relays and lines delay commits by some seconds."""
+"""Milliseconds by which the differences of two arrivals may differ at most: relays and lines delay commits by some
+seconds."""
 _COUNT_MIN: Final = 3
 """Arrivals with about the same difference that are needed to take it for a difference of clocks."""
 

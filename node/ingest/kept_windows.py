@@ -229,7 +229,7 @@ class _Lookup:
 
 
 def _find_fitting(ordered: Sequence[KeptCommit]) -> set[CommitId]:
-    """Return those of these commits that fit the bounds of one branch, the first before the others."""
+    """Return the given commits that fit the bounds of one branch, the first before the others."""
     found: set[CommitId] = set()
     of_author = Counter[UserId]()
     size = 0

@@ -398,7 +398,7 @@ class Change:
         self.save_snapshots(one for one in self.changed_repos if self._replica.is_saving_due(one))
 
     def save_snapshots(self, repo_ids: Iterable[RepoId]) -> None:
-        """Save what was judged of these repos since it was last saved. Costs O(that)."""
+        """Save the memberships of these repos as far as they grew since the last save. Costs O(that)."""
         for repo_id in repo_ids:
             root, membership = self.tables.roots.get(repo_id), self._replica.membership(repo_id)
             if root is not None:

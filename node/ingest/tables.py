@@ -437,8 +437,7 @@ def _since(log: dict[K, int], tick: int) -> list[K]:
 
 
 class ShownTables:
-    """The tables that memory shows, which branches have got commits since these were read, and which topics have changed.
-
+    """Tables that memory shows, with the branches that grew since they were read and the changed topics.
     Thread-safe.
     """
 

@@ -71,7 +71,7 @@ class PeerRegistry:
         state.state, state.since = name, self.clock()
 
     def start(self, work: Callable[..., Awaitable[None]], *args: object) -> None:
-        """Start a task about one connection, which may fail without anything else."""
+        """Start a task for one connection; its failure ends nothing else."""
 
         async def run() -> None:
             with one_connection():

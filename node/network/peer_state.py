@@ -26,7 +26,8 @@ _UNREAD: Final = "bad_message"
 _DISPLACED_COUNT: Final = 3
 """Displacements by one peer that show another node with this key."""
 _DISPLACED_SECONDS: Final = 600.0
-"""Within so many seconds: two nodes that dial with back-off take each other's place at least once a minute."""
+"""Seconds in which _DISPLACED_COUNT displacements must happen: two nodes that dial with back-off take each other's
+place at least once a minute."""
 _DISPLACING_PEERS_MAX: Final = 256
 """Peers that are remembered, the latest: anybody may connect under a new key. Two nodes have far fewer peers in common."""
 

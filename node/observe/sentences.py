@@ -296,7 +296,7 @@ _OVER_BOUND: Final = {
 
 
 def clock_sentence(clock: "ClockComparison") -> str:
-    """Say how far the clock is off beside those of members who write now; empty where it is not."""
+    """Return how far the clock differs from those of members who write now; empty if it does not."""
     ahead = clock["ahead_seconds"]
     if ahead is None or abs(ahead) <= CLOCK_DRIFT_MAX_SECONDS:
         return ""

@@ -25,7 +25,7 @@ BELIEVED_SECONDS: Final = 600
 """For how long a peer is believed that states to have commits and sends none: other topics may be compared before, or come
 on a slow line."""
 QUIET_SAID_SECONDS: Final = 30
-"""From when on it is said that none comes."""
+"""Seconds without a commit from a peer that has some, after which the standing says so."""
 _PEERS_NAMED_MAX: Final = 3
 _SAID_WITHOUT_PEERS: Final = ("in_sync", "syncing", "alone", "not_shared", "waiting", "joining")
 """States of which the parts may name peers."""

@@ -124,7 +124,7 @@ class WorkAccount:
         return self.fruitless > self._gives_way_after
 
     def pop_pause(self) -> float:
-        """Seconds to wait before more is read from it, so that its fruitless work takes a share of the processor only.
+        """Return the seconds to pause before reading more, so that fruitless work takes a share of the processor only.
 
         All connections of the account wait for the same time: one pause of each would give each connection that share.
         """

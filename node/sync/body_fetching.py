@@ -53,9 +53,9 @@ log = structlog.get_logger()
 _ABOVE_ALL: Final = 1 << 62
 """A number that no commit has."""
 OPENED_SECONDS: Final = 2.0
-"""Seconds for which a question waits for the next of the bodies that it opens: a few round trips."""
+"""Seconds for which a request waits for the next of the bodies that it opens: a few round trips."""
 OPENED_SECONDS_MAX: Final = 10.0
-"""Seconds for which it waits in all, however slowly they come: people take more for a failure."""
+"""Seconds for which a request waits for bodies in all, however slowly they come: people take more for a failure."""
 _LOOK_SHARE: Final = 4
 """Times as long as a look took nothing is looked at: a relay may lack bodies of many topics, and peers come and go."""
 

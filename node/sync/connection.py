@@ -403,7 +403,7 @@ class Connection(Conversation):
         return frame
 
     async def _let_others(self) -> None:
-        """Give all others their turn, and requests of this user more than that where the peer owes for its work."""
+        """Let all other tasks run; pause longer for this user's requests if the peer's work came to nothing."""
         if self.account.gives_way:
             await self._hub.giving_way.wait()
         await trio.lowlevel.checkpoint()

@@ -81,7 +81,7 @@ class FeedRecovery:
         return True
 
     def _compare(self) -> tuple[set[_Level], set[RepoId]]:
-        """Find which peers that follow an uncertain repo are level in it, and the repos in which others are not."""
+        """Find the peers that are level in an uncertain repo, and the repos in which other peers are not."""
         level, behind = set[_Level](), set[RepoId]()
         tables, uncertain = self._hub.replica.tables, self._hub.replica.own_feeds.uncertain
         for repo in tables.repos.values():

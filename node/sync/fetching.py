@@ -26,8 +26,8 @@ from storage.repos.repos import Branch
 log = structlog.get_logger()
 
 _LACKED_MAX: Final = 2
-"""Blocks that a peer may lack in a row before it is asked for no more. Else all relays would be asked for every
-block of a file that none has."""
+"""Blocks that a peer which gave none may lack before it is asked for no more. Else all relays would be asked for
+every block of a file that none has."""
 
 
 async def fetch_blocks(hub: Hub, branch: Branch, ids: Sequence[BlockId]) -> None:

@@ -227,9 +227,8 @@ class Intake:
 
 
 class PendingSenders:
-    """Peers by the pending commits that they sent, the latest alone, so that these are not sent back once accepted.
-
-    What is forgotten is sent back, and costs a batch.
+    """Senders of the latest pending commits, so that these are not sent back once accepted. A forgotten one is sent
+    back, which costs a batch.
     """
 
     def __init__(self, count_max: int = PENDING_SENDERS_MAX) -> None:

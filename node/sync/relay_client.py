@@ -37,7 +37,7 @@ message, and a session with a partner compares all topics of both."""
 
 @dataclass(slots=True)
 class _Answer(Generic[T]):
-    """Answer of the peer; None where it left without one."""
+    """Slot for the peer's answer; None if the peer left without one."""
 
     value: T | None = None
     is_there: trio.Event = field(default_factory=trio.Event)

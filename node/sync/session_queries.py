@@ -321,7 +321,7 @@ def _find_marked(replica: Replica, topic: Topic, mark: BranchMark) -> tuple[Bran
 
 
 def _load_whole(connection: Connection, topic: Topic, nums: Sequence[int]) -> list[bytes]:
-    """Load up to the first commit whose blocks are not here whole; where that is the first, it is passed over."""
+    """Load commits up to the first one without all of its blocks; skip one at the very beginning."""
     items: list[bytes] = []
     for num in nums:
         try:

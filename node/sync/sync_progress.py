@@ -19,13 +19,14 @@ RATED_TOPICS_MAX: Final = 256
 """Topics of one connection and one direction whose rates are remembered, the latest: 0.5 MB."""
 _SAMPLE_SECONDS: Final = 1.0
 _SAMPLES_MAX: Final = 16
-"""A rate is that of so many seconds or, where batches are rare, of so many batches."""
+"""Samples of a rate: it is measured over so many seconds or, where batches are rare, over so many batches."""
 _SPAN_SECONDS_MIN: Final = 0.2
 """Between the first batch and now, for a rate: less would be chance."""
 _QUIET_SECONDS: Final = 10.0
-"""Without a batch, and three times as long as between batches before: nothing comes any more."""
+"""Seconds without a batch (and three times as long as between batches before) after which a transfer counts as over."""
 _FIRST_SECONDS: Final = 60.0
-"""The same while the second batch is awaited, so that nothing tells yet how slow the line is."""
+"""Seconds after which a transfer counts as over while its second batch is awaited: nothing tells yet how slow the
+line is."""
 _LEFT_SECONDS_MAX: Final = 30 * 86_400
 """A longer estimate is shown as unknown: the rate of a few seconds says nothing of months."""
 

@@ -64,7 +64,7 @@ def stored_fields(replica: Replica, row: TimelineRow, encoded: list[bytes] | Non
 
 
 def find_recent(replica: Replica, rows: Iterable[TimelineRow]) -> dict[int, tuple[Commit, Post | Imported]]:
-    """Return, by number, those of these commits that need not be read: this node has just written them."""
+    """Return, by number, the given commits that need not be read: this node has just written them."""
     found = ((row.num, replica.recent_commits.find(row.commit_id)) for row in rows if not row.is_erased)
     return {num: one for num, one in found if one is not None}
 
@@ -105,7 +105,7 @@ def opened_fields(
 def find_origins(
     connection: Connection, replica: Replica, rows: Iterable[TimelineRow]
 ) -> dict[CommitId, Origin]:
-    """Return where those of some commits come from that a merge carried: their bodies alone say whose they are."""
+    """Return the origins of carried commits among the given ones: their bodies alone say whose they are."""
     carried = [row for row in rows if row.body_kind == CARRIED]
     blocks = load_whole_blocks(connection, carried)
     opened = {row.commit_id: stored_fields(replica, row, blocks.get(row.num)) for row in carried}

@@ -51,7 +51,7 @@ def show_attached(connection: Connection, replica: Replica, row: TimelineRow, fi
 
 
 def find_gone(connection: Connection, replica: Replica, rows: Sequence[TimelineRow]) -> set[int]:
-    """Numbers of those of some accepted commits that say nothing any more: deleted and hidden posts, and their changes."""
+    """Return the numbers of accepted commits that say nothing any more: deleted and hidden posts, and their changes."""
     by_branch: dict[int, list[TimelineRow]] = {}
     for row in rows:
         by_branch.setdefault(row.branch_num, []).append(row)

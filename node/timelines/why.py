@@ -89,7 +89,7 @@ def explain(replica: Replica, text: str) -> VerdictView:
 
 
 def list_voids(replica: Replica, branch: Branch) -> list[VoidView]:
-    """Void commits of a branch, the first of them, each with the rule and the operations that made it so."""
+    """List the first void commits of a branch, each with the rule and the operations that void it."""
     with replica.membership_lock, replica.database.read() as connection:
         membership = replica.membership(branch.facts.repo_id)
         review = VoidRecheck(connection, replica.tables, branch.repo_num, membership)

@@ -57,7 +57,8 @@ this hold 20 times the frame's size."""
 _WRITE_SIZE_TARGET: Final = 256 * KIB
 """Bytes of encrypted frames after which they are written, before more are encrypted."""
 _WRITE_STEP: Final = 128 * KIB
-"""Bytes of them that the stream is given at a time: a line that takes 4 KB/s takes as much in SEND_TIMEOUT_SECONDS."""
+"""Bytes of encrypted frames that the stream is given at a time: a line that takes 4 KB/s takes as much in
+SEND_TIMEOUT_SECONDS."""
 LAST_WORDS_SECONDS: Final = 1.0
 """Seconds that what is queued may take to be written once the connection is ending."""
 CLOSE_TIMEOUT_SECONDS: Final = 1.0

@@ -232,7 +232,7 @@ def circuit_address(relay: PeerId, node_key: PeerId) -> CircuitAddress:
 
 
 def presence_key(read_key: ReadKey) -> CipherKey:
-    """Derive the key under which members say in an epoch which text they have open, and where they are in it."""
+    """Derive the key that seals presences of an epoch: open texts and cursors of members."""
     return CipherKey(_derive(_PRESENCE_KEY, read_key))
 
 

@@ -8,7 +8,8 @@ from protocol.limits.formats import KIB, MIB
 CONNECTIONS_MAX: Final = 128
 """Connections accepted from others at a time."""
 KNOWN_PLACES_SHARE: Final = 4
-"""This part (a quarter) of them is kept for peers that are configured, learned of, or have shown that they know a branch."""
+"""Part (a quarter) of CONNECTIONS_MAX that is kept for peers that are configured, learned of, or have shown that
+they know a branch."""
 HALF_OPEN_MAX: Final = 64
 """Connections whose handshake has not ended; the newest takes the place of an old one of the host that has most."""
 HANDSHAKE_TURN_SECONDS: Final = 0.05
@@ -141,10 +142,9 @@ MEETINGS_AT_ONCE_MAX: Final = 256
 """Topics on which a node asks a relay to name nodes, without a pause: repos. MEETINGS_PER_CHECK more for each keep-alive."""
 MEETINGS_PER_CHECK: Final = 64
 NODES_OF_TOPIC_TOLD_MAX: Final = 64
-"""Nodes of one topic that learn of a newcomer, and of which the newcomer learns: the latest ones. Each costs a
-message."""
+"""Nodes of one topic that learn of a newcomer, and of which it learns: the latest ones. Each costs a message."""
 NODES_OF_SUBNET_TOLD_MAX: Final = 16
-"""Strangers of one subnet among these nodes: its keys are free, and are not to be all that a node hears of."""
+"""Strangers of one subnet among NODES_OF_TOPIC_TOLD_MAX: keys are free, and a node should hear of others, too."""
 NODES_OF_SUBNET_NAMED_AT_ONCE_MAX: Final = 32
 """Times without a pause that a relay names strangers of one subnet to those that meet on a topic; one more for each
 NODE_OF_SUBNET_NAMED_SECONDS since. With NODES_OF_MEETING_MAX a node would else hear of nobody more after a second."""
@@ -176,7 +176,7 @@ PUNCH_TRIES_MAX: Final = 4
 """Dials of one address in one round, if it refuses at once. Three rounds at two addresses are 24 dials at most, of
 which LINK_DIALS_AT_ONCE_MAX bounds those of one host."""
 PUNCH_RETRY_SECONDS: Final = 0.25
-"""Seconds between two of them."""
+"""Seconds between two dials of one address in one round."""
 PUNCH_PAUSES_SECONDS: Final = (0.25, 15.0, 120.0)
 """Seconds before each of PUNCH_ROUNDS_MAX rounds. A direct dial that is on its way comes first, and a changed network gets
 another try."""
@@ -207,7 +207,8 @@ LAN_ROTATION_SECONDS: Final = 3600.0
 LAN_SIGHTINGS_MAX: Final = 1024
 """Addresses heard on the local network that are looked at in that time: each is hashed with every key that is known."""
 LAN_LINE_SIZE_MAX: Final = 4 * KIB
-"""Bytes of one line of the process that listens there."""
+"""Bytes of one line of the process that listens on the local network."""
 LAN_PAUSE_MIN_SECONDS: Final = 5.0
 LAN_PAUSE_MAX_SECONDS: Final = 300.0
-"""Seconds before that process is started again after it has ended by itself, doubled from the first to the second."""
+"""Seconds before the process that listens on the local network is started again after it ended by itself, doubled
+from LAN_PAUSE_MIN_SECONDS to this."""

@@ -9,7 +9,7 @@ OFFERS_FOLLOWED_MAX: Final = 1000
 LOBBY_COMMIT_COUNT_MAX: Final = 256
 """Commits of a lobby's root branch that a node takes, its owners' beyond: requests of up to 17 KB from who holds a link."""
 LOBBY_OWN_COUNT_MAX: Final = 2 * LOBBY_COMMIT_COUNT_MAX
-"""The same with those of its owners: an answer for each request."""
+"""Commits of a lobby's root branch that a node takes together with those of its owners: one answer for each request."""
 LOBBY_PENDING_SHARE: Final = 64
 """Into how many parts a topic's room for pending commits is divided, of which a lobby has one: 156 commits, 1 MiB."""
 LOBBY_COUNT_MAX: Final = 64
@@ -36,9 +36,11 @@ TOPICS_SETTLING_MAX: Final = 1024
 TURNS_SECONDS: Final = 1.0
 """Seconds after which topics that differed are looked at again, while others wait for their room: else after 30."""
 FIRST_TURNS_SECONDS: Final = 5.0
-"""Seconds between turns for a peer that has joined none. It hears TOPIC_COUNT_MAX in each, 98,304 before it is left."""
+"""Seconds between turns of announcing to a peer that has joined no topic. It hears TOPIC_COUNT_MAX in each turn,
+98,304 before it is left."""
 ANNOUNCED_AT_ONCE_MAX: Final = 24 * TOPIC_COUNT_MAX
-"""Topics that it announces without a pause, 3 MB: a line that stalls delivers together all that an honest peer announces."""
+"""Topics that a peer that has joined none may announce without a pause, 3 MB: a stalled line delivers at once all
+that an honest peer announces."""
 TOPICS_HEARD_MAX: Final = 2 * TOPIC_COUNT_MAX
 """Topics not followed here that a peer has announced, the latest: 1 MB."""
 SUMMARY_HEAD_COUNT_MAX: Final = 256
@@ -67,7 +69,8 @@ EARLIER_FINGERPRINT_SIZE: Final = 16
 EARLIER_PART_COUNT: Final = 16
 """Parts into which topics of ended epochs are divided where they differ."""
 EARLIER_DEPTH_MAX: Final = 5
-"""Times that they are divided: into a million parts, a sixteenth of which has topics where a repo had 32,768 epochs."""
+"""Times that the topics of ended epochs are divided into parts: into a million parts, a sixteenth of which has
+topics where a repo had 32,768 epochs."""
 EARLIER_PARTS_MAX: Final = 1024
 """Parts that are divided in one round, where more differ all in them is announced: 256 KiB of fingerprints."""
 WANT_COUNT_MAX: Final = 256
@@ -82,9 +85,10 @@ WANTS_REMEMBERED_MAX: Final = 100_000
 WINDOW_COUNT_MAX: Final = 256
 """Commits in one answer about a branch's newest ones, which BATCH_SIZE_TARGET bounds in bytes."""
 WINDOWS_UNANSWERED_MAX: Final = 8
-"""Such questions of one session that are not answered yet: 4 MB of answers, and what one publication may have beyond."""
+"""Unanswered questions for newest commits in one session: 4 MB of answers, and what one publication may have beyond."""
 WINDOWS_AT_ONCE_MAX: Final = 1024
-"""Such questions without a pause: branches of a large repo. WINDOWS_PER_CHECK more for each keep-alive; twice is taken."""
+"""Questions for newest commits without a pause: branches of a large repo. WINDOWS_PER_CHECK more for each
+keep-alive; twice is taken."""
 WINDOWS_PER_CHECK: Final = 32
 WINDOW_RANK_MAX: Final = 2**53 - 1
 """Rank below which all of a branch stands."""
@@ -93,9 +97,10 @@ WINDOW_ASK_COUNT: Final = 200
 WINDOW_BRANCHES_MAX: Final = 16
 """Branches of a repo that are asked for on one connection: 2 MB."""
 WINDOW_ANSWER_SECONDS: Final = 60.0
-"""Seconds for which an answer is awaited: batches that are on their way come before it."""
+"""Seconds to wait for an answer about newest commits: batches that are on their way come before it."""
 WINDOW_PAGES_MAX: Final = 8
-"""Such questions in a row about one branch while nothing is confirmed: who states huge ranks must write as many posts."""
+"""Questions in a row for newest commits of one branch while nothing is confirmed: who states huge ranks must write
+as many posts."""
 WINDOW_BEHIND_MIN: Final = 512
 """Commits of a topic that the peer must hold beyond those here before windows are asked for: fewer come as soon."""
 WINDOW_SUMMARY_SECONDS: Final = 3.0
@@ -111,7 +116,7 @@ WINDOW_KEPT_SIZE_MAX: Final = 2 * MIB
 """Bytes of them: three thousand posts, or two of the largest publications. Each names up to 256 others, which are looked up
 whenever the branch has grown: a fifth of a second for as many as fit."""
 WINDOWS_KEPT_SIZE_MAX: Final = 32 * MIB
-"""The same of all branches, which is memory."""
+"""Bytes in memory of the newest commits of all branches whose past is not here."""
 FETCHED_COUNT_MAX: Final = 4
 """Blocks of files asked for on one connection and not answered yet: of 1 MiB each, so what a peer can have in memory."""
 VARIANTS_WANTED_MAX: Final = 8
@@ -129,7 +134,7 @@ INTRODUCTIONS_TAKEN_AT_ONCE_MAX: Final = 8
 FEATURE_COUNT_MAX: Final = 64
 """Features that one side names: five times as many as there are."""
 FEATURE_NAME_SIZE_MAX: Final = 32
-"""Characters of one of them."""
+"""Characters of the name of one feature."""
 REASON_SIZE_MAX: Final = 200
 """Characters of the reason in a goodbye."""
 
@@ -181,8 +186,9 @@ OUTGOING_COUNT_MAX: Final = 6 * TOPIC_COUNT_MAX
 """Messages that wait to be written to one peer, which is cut off beyond: a summary of each topic is most of them. A peer may
 announce all its topics at once, whatever this side does."""
 OUTGOING_SIZE_MAX: Final = 52 * MIB
-"""Bytes of them: four batches, four blocks, the answers of eight reconciliations and a summary of each of TOPIC_COUNT_MAX
-topics are 30 MB, windows of 64 circuits 16 MB, and of wide ones 3 MB more."""
+"""Bytes of the messages that wait to be written to one peer: four batches, four blocks, the answers of eight
+reconciliations and a summary of each of TOPIC_COUNT_MAX topics are 30 MB, windows of 64 circuits 16 MB, and of wide
+ones 3 MB more."""
 FRAMES_WITHOUT_YIELD_MAX: Final = 32
 """Frames of one read after which other tasks get a turn: a millisecond, or a few where they are a circuit's. One read brings
 5,800 of the smallest."""
@@ -221,9 +227,9 @@ for one such slice at most."""
 CUT_SLICE_SECONDS: Final = 0.005
 """Seconds of such a slice while a request of this user is at work: some twenty commits."""
 FRAME_SECONDS: Final = 20e-6
-"""Seconds of the processor that a frame is charged: it takes so long to open, decode and look at the smallest."""
+"""Processor seconds that a frame is charged: the smallest takes so long to open, decode and look at."""
 BYTE_SECONDS: Final = 10e-9
-"""Seconds of the processor that each byte of it is charged besides."""
+"""Processor seconds that each byte of a frame is charged, beside FRAME_SECONDS."""
 SIGNATURE_SECONDS: Final = 80e-6
 """Seconds of the processor that a signature is charged that is checked apart from reading."""
 FRUITLESS_FORGIVEN_SHARE: Final = 0.1
@@ -232,8 +238,9 @@ at each connection."""
 FRUITLESS_SLOWED_SECONDS: Final = 5.0
 """Seconds of work that came to nothing after which a peer is read from more slowly."""
 STRANGERS_SLOWED_SECONDS: Final = 0.5
-"""The same of the strangers of one network together, at a node that is no relay. A peer that shares a topic is a stranger
-for a millisecond; those of a relay stay strangers, and send it thousands of messages."""
+"""Seconds of work that came to nothing after which the strangers of one network together are read from more slowly,
+at a node that is no relay. A peer that shares a topic is a stranger for a millisecond; those of a relay stay
+strangers, and send it thousands of messages."""
 FRUITLESS_SLOWED_SHARE: Final = 0.25
 """Part of a processor that its work takes from then on."""
 GIVING_WAY_SECONDS: Final = 0.02
@@ -245,9 +252,10 @@ GIVING_WAY_FRUITLESS_SECONDS: Final = 0.1
 PAUSED_WORK_SECONDS_MIN: Final = 2e-3
 """Seconds of its work before each pause then: a pause costs as much as several of the smallest frames."""
 SLOWED_PAUSE_SECONDS_MAX: Final = 5.0
-"""Seconds of one pause between two frames that are read from it: far below what it takes to be idle."""
+"""Seconds of one pause between two frames that are read from a slowed peer: far less than makes a connection idle."""
 FRUITLESS_SECONDS_MAX: Final = 30.0
-"""Seconds of such work after which it is left, until all but FRUITLESS_SLOWED_SECONDS are forgiven: four minutes."""
+"""Seconds of work that came to nothing after which a peer is left, until all but FRUITLESS_SLOWED_SECONDS are
+forgiven: four minutes."""
 ACCOUNTS_MAX: Final = 4096
 """Peers, and networks of strangers, whose use is remembered: twice a relay's connections; 2 MB."""
 COMPARED_AT_ONCE_MAX: Final = 3
@@ -311,7 +319,8 @@ FETCH_RATE_MIN: Final = 8 * KIB
 """Bytes a second, on the slowest line, of what stood before the block: who sends little else than it was asked for gains
 nothing by it."""
 FETCH_AHEAD_SIZE_MAX: Final = 2 * OUTGOING_SIZE_MAX
-"""Bytes of these that count: what waits here before the question, and there before the answer. Four hours at the most."""
+"""Bytes before a block that extend its time: those that wait here before the question, and there before the answer.
+Four hours at the most."""
 BODIES_PASS_SECONDS: Final = 3600.0
 BODIES_PASS_MAX_SECONDS: Final = 24 * 3600.0
 """Seconds after which a peer that was asked for all missing bodies is asked again: doubled from the first to the second, as
@@ -329,7 +338,8 @@ DAMAGED_ASKED_COUNT_MAX: Final = 4096
 DAMAGED_PAUSE_SECONDS: Final = 5.0
 """Seconds between two times that peers are asked for what was damaged: they come and go, and need time to send."""
 DAMAGED_PAUSE_MAX_SECONDS: Final = 300.0
-"""The same after rounds in which no peer had any of it: doubled from the first to the second."""
+"""Seconds between two requests for damaged content after rounds in which no peer had any: DAMAGED_PAUSE_SECONDS,
+doubled up to this."""
 FILES_LISTED_COUNT_MAX: Final = 4096
 """Files of a topic that a relay names in one message: 70 KB."""
 FILES_DEPOSITED_COUNT_MAX: Final = 64
@@ -352,7 +362,7 @@ ACCOUNT_NODES_MAX: Final = 16
 RELAY_GROWTH_COUNT_MAX: Final = 20_000
 """Commits, and files, that are looked at to tell how fast a relay fills: 0.05 seconds."""
 RELAY_GROWTH_DAYS: Final = 7
-"""Days of which it is told: people's weeks are alike."""
+"""Days over which a relay's growth is measured: people's weeks are alike."""
 RELAY_REFUSALS_MAX: Final = 256
 """Different refusals that a relay counts for its operator; reasons are this program's own, and fewer."""
 RELAY_ACCOUNTS_MAX: Final = 10_000
@@ -364,11 +374,11 @@ ACCOUNT_JOIN_SECONDS: Final = 30.0
 BLOCK_LOST_SECONDS: Final = 60.0
 """Seconds for which a relay is not asked again for a block that it had not got."""
 BLOCKS_LOST_MAX: Final = 65_536
-"""Such blocks that are remembered, of all relays: 15 MB."""
+"""Blocks that relays lacked and are not asked for again, of all relays: 15 MB."""
 LIAR_SECONDS: Final = 3600.0
 """Seconds for which a peer is asked for no blocks after it has sent a wrong one."""
 LIARS_MAX: Final = 4096
-"""Such peers that are remembered, the latest: 500 KB."""
+"""Peers that have sent a wrong block and are remembered, the latest: 500 KB."""
 LIE_SECONDS: Final = 10.0
 """Seconds of work that a wrong block is charged: three of them are FRUITLESS_SECONDS_MAX."""
 DEPOSIT_LOOK_SECONDS: Final = 2.0
@@ -382,7 +392,8 @@ message for each topic with files."""
 DEPOSIT_PAUSE_SECONDS: Final = 600.0
 """Seconds for which no files of a topic are offered to a relay that has refused one: quotas move slowly."""
 DEPOSIT_PAUSE_MAX_SECONDS: Final = 3600.0
-"""Seconds to which this pause doubles after refusals in a row, and the pause of a file refused for what it is."""
+"""Seconds to which DEPOSIT_PAUSE_SECONDS doubles after refusals in a row, and the pause of a file that is refused
+for its own sake."""
 FILES_PAUSED_MAX: Final = 4096
 """Files for which such pauses are remembered, the latest: 1 MB. What is forgotten is offered ten minutes later."""
 REFUSED_PAUSE_MIN_SECONDS: Final = 3600.0
@@ -411,7 +422,8 @@ LINK_DIALS_AT_ONCE_MAX: Final = 16
 say: two rounds of a link's addresses. One more for each LINK_DIAL_SECONDS since: all that a victim gets from a node."""
 LINK_DIAL_SECONDS: Final = 60.0
 LINK_HOSTS_MAX: Final = 1024
-"""Hosts whose dials are counted so; while there are so many, no other host that a link names is dialed. 100 KB."""
+"""Hosts whose dials for links are counted; while there are so many, no other host that a link names is dialed. 100
+KB."""
 DUPLICATE_SECONDS: Final = 30.0
 """Seconds within which two connections of the same two nodes count as dialed at once, and not as one after the other."""
 CLOCK_DRIFT_MAX_SECONDS: Final = 300

@@ -7,13 +7,13 @@ from protocol.limits.formats import FILE_COUNT_MAX, FILE_SIZE_MAX, KIB, MIB
 GROWTH_COMMIT_COUNT_MAX: Final = 100_000
 """Commits that are looked at to tell how the store has grown: 0.1 seconds."""
 GROWTH_DAY_COUNT_MAX: Final = 30
-"""Days that are told of it."""
+"""Days for which the growth of the store is shown."""
 WRITE_GROUP_COUNT_MAX: Final = 64
 """Requests to write that share one transaction."""
 WRITE_STREAM_COUNT_MAX: Final = 256
 """Lines of a stream of writes that are not answered yet: some 40 ms of writing."""
 WRITE_STREAM_SIZE_MAX: Final = 4 * MIB
-"""Bytes of these lines, at one line more."""
+"""Bytes of the unanswered lines of a stream of writes, and one line more."""
 WRITE_STREAM_LINE_SIZE_MAX: Final = 2 * MIB
 """Bytes of a line: the longest text with each byte escaped, and its key."""
 WRITE_STREAM_KEYS_MAX: Final = 2 * WRITE_STREAM_COUNT_MAX
@@ -53,7 +53,7 @@ node holds one at a time."""
 DOCUMENT_TURN_COUNT: Final = 10_000
 """Values that a reader loads beside others, some 11 MB; who asks for more waits until nobody else loads as many."""
 DOCUMENT_TURN_SIZE: Final = 4 * MIB
-"""Characters of these values."""
+"""Characters of the values that a reader loads beside others (DOCUMENT_TURN_COUNT)."""
 DOCUMENT_HISTORY_MAX: Final = 500_000
 """Operations that a snapshot is made of: some 5 s and 400 MB. Also names and ranges of a text's standing updates."""
 DOCUMENT_OPERATIONS_CACHED_MAX: Final = 100_000
@@ -85,7 +85,8 @@ TEXT_GATHER_SECONDS: Final = 1.0
 """Seconds between two commits of gathered updates while another editor has the text open: 60 commits in a minute of typing
 at most, and a character is seen elsewhere within two seconds."""
 TEXT_GATHER_ALONE_SECONDS: Final = 5.0
-"""The same while no other editor has: no reader waits for it, and each commit stays for ever."""
+"""Seconds between two commits of gathered updates while no other editor has the text open: no reader waits, and each
+commit stays for ever."""
 TEXT_GATHER_COUNT_MAX: Final = 64
 """Updates gathered into one commit: more browsers than that do not wait for each other."""
 TEXT_GATHER_SIZE_MAX: Final = 64 * KIB
@@ -147,7 +148,7 @@ FILE_BATCH_COUNT_MAX: Final = 8 * FILE_COUNT_MAX
 FILE_BATCH_SIZE_MAX: Final = FILE_SIZE_MAX
 """Bytes of the files of one request: as many as one file may have. They go to the disk as they come, not to memory."""
 FILE_HEAD_SIZE_MAX: Final = 4 * KIB
-"""Bytes of the line before each of them: the longest name takes 3 KiB where every character is escaped."""
+"""Bytes of the line before each file of a request: the longest name takes 3 KiB if every character is escaped."""
 SKIPPED_SHOWN_MAX: Final = 1000
 """Paths that `ravel file add` names of those that it leaves out, the first; all are counted."""
 FILE_WINDOW_MAX: Final = 1000
@@ -178,7 +179,8 @@ before that gets the whole list."""
 EVENT_PAUSE_SECONDS: Final = 0.2
 """Seconds between two looks at the store for one event stream, while it keeps changing and many follow."""
 EVENT_PAUSE_SECONDS_MIN: Final = 0.04
-"""The same where few follow: a look takes a millisecond, and each stream's share of it a tenth of one."""
+"""Seconds between two looks at the store for one event stream where few streams follow: a look takes a millisecond,
+and each stream's share of it a tenth of one."""
 EVENT_PAUSED_STREAMS: Final = 64
 """Streams of edits, or of texts, from which on the longer pause holds: all look some 300 times a second. Fewer pause for
 less."""
@@ -222,7 +224,7 @@ PAGE_TOKEN_SECONDS: Final = 30 * 86_400
 PAIRING_CODE_SECONDS: Final = 600
 """Seconds for which a code that pairs a browser is good: a phone is found, unlocked and held before a screen."""
 PAIRING_CODES_MAX: Final = 4
-"""Such codes that are good at once: a person pairs one browser after the other."""
+"""Pairing codes that are good at the same time: a person pairs one browser after the other."""
 PAIRING_CODE_SIZE: Final = 10
 """Characters of such a code, 5 random bits each: short enough to type on a phone, and guessed by PAIRING_TRIES_MAX tries
 with a chance of one in 2^43."""
@@ -241,29 +243,30 @@ BROWSER_SECONDS: Final = 180 * 86_400
 REMOTE_CONNECTIONS_MAX: Final = 256
 """Connections of other machines to the API that are served at once; more wait. A browser has six."""
 REMOTE_STRANGERS_MAX: Final = 64
-"""Connections among them that have not shown a token. One more ends the oldest."""
+"""Connections of other machines to the API that have not shown a token. One more ends the oldest."""
 REMOTE_STRANGERS_SUBNET_MAX: Final = 16
-"""Of these, from one subnet: two browsers that open the page at once. One more ends that subnet's oldest."""
+"""Connections of one subnet without a token: two browsers that open the page at once. One more ends that subnet's
+oldest."""
 REMOTE_OPENED_AT_ONCE_MAX: Final = 100
 """Connections that one subnet may open at once: each costs this node a signature, before anything is said."""
 REMOTE_OPENED_PER_SECOND_MAX: Final = 5.0
-"""Further ones of it, each second."""
+"""Connections that one subnet may open each second beyond REMOTE_OPENED_AT_ONCE_MAX."""
 REMOTE_SUBNETS_MAX: Final = 1024
 """Subnets whose requests without a token are counted, some 500 bytes each. One more forgets which came longest ago."""
 REMOTE_REQUESTS_AT_ONCE_MAX: Final = 400
 """Requests without a token that one subnet may make at once: the page has some 70 files, and a household five browsers."""
 REMOTE_REQUESTS_PER_SECOND_MAX: Final = 5.0
-"""Further ones of it, each second."""
+"""Requests without a token that one subnet may make each second beyond REMOTE_REQUESTS_AT_ONCE_MAX."""
 TLS_NAMES_MAX: Final = 16
 """Names under which browsers reach a node, and as many proxies that are believed: each is compared at every request."""
 TLS_FILE_SIZE_MAX: Final = 256 * KIB
 """Bytes of a file with a certificate or its key: a chain of four has some 8 KiB."""
 TLS_LOOK_SECONDS: Final = 60.0
-"""Seconds between two looks whether these files have changed: what renews them does so weeks before their end."""
+"""Seconds between two checks whether the certificate's files have changed: they are renewed weeks before their end."""
 CERTIFICATE_SECONDS: Final = 820 * 86_400
 """Seconds for which a certificate of the node's own is valid: Apple's systems refuse more than 825 days."""
 CERTIFICATE_RENEWED_SECONDS: Final = 30 * 86_400
-"""Seconds before its end at which it is made anew."""
+"""Seconds before the end of the node's own certificate at which the node makes a new one."""
 API_TOKEN_USE_SECONDS: Final = 60.0
 """Seconds between two writes of when tokens were last used: a file of some KiB, synced to the disk."""
 API_TOKEN_MADE_SIZE_MAX: Final = 32 * KIB
@@ -283,7 +286,8 @@ IDEMPOTENCY_SECONDS: Final = 600.0
 IDEMPOTENCY_COUNT_MAX: Final = 8192
 """Answers that are kept so, of all callers. At 1,000 writes a second, the most a node does, one is kept for 8 s."""
 IDEMPOTENCY_SIZE_MAX: Final = 16 * MIB
-"""Bytes of these answers, of which most have some hundred. One that is larger is the next to be forgotten."""
+"""Bytes of the answers that are kept for idempotency keys; most have some hundred. A larger answer is the next to be
+forgotten."""
 IDEMPOTENCY_KEY_SIZE_MAX: Final = 128
 """Characters of a key: 128 random bits have 32, and an app may put words before them."""
 OPEN_FILES_WANTED: Final = 4096

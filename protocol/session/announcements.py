@@ -58,7 +58,8 @@ class Announcements:
         return self._expected.get(announced)
 
     def put_by(self, *, are_entrusted: bool) -> None:
-        """Put by all topics that the peer has not announced, without those that it was asked to keep (`are_entrusted`)."""
+        """Set aside the topics that the peer has not announced; with `are_entrusted` not those that it was asked to
+        keep."""
         for theirs, one in list(self._expected.items()):
             if not (one.is_joined or (are_entrusted and one.is_entrusted)):
                 del self._expected[theirs], self.by_blind[one.blind], self.by_key[one.topic]

@@ -24,7 +24,7 @@ class Reach(IntEnum):
 
 
 def host_of(address: str) -> Host | None:
-    """Return the host of host:port, where it is a number and the port is one that can be dialed."""
+    """Return the host of host:port if it is numeric and the port can be dialed; else None."""
     host, _, port = address.rpartition(":")
     if not (port.isascii() and port.isdigit() and len(port) <= 5 and 0 < int(port) < 65536):
         return None

@@ -47,7 +47,7 @@ class Rendezvous:
         )
 
     def ask(self, progress: TopicProgress) -> list[Output]:
-        """Ask the relay for other nodes of a topic, once; where that finds no room, it waits for it."""
+        """Ask the relay once for other nodes of a topic. Beyond the rate, the question waits."""
         if progress.topic in self._own:
             return []
         self._own[progress.topic] = Allowance(

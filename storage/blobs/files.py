@@ -210,7 +210,7 @@ def find_files(
 def find_same_files(
     connection: Connection, branch_num: int, wanted: Collection[tuple[str, Reference]]
 ) -> dict[tuple[str, Reference], FileRow]:
-    """Find those of these names and contents that the branch has, each with its first file. Costs O(files of the names)."""
+    """Find the given names and contents that the branch has, each with its first file. Costs O(files of the names)."""
     found: dict[tuple[str, Reference], FileRow] = {}
     looked_for = set(wanted)
     for names in chunks([name for name, _ in wanted]):
@@ -293,7 +293,7 @@ def _remove(connection: Connection, branch_num: int, commit_num: int, commit: Co
 
 
 def _find_adders(connection: Connection, deps: Collection[CommitId]) -> dict[CommitId, int]:
-    """Find the numbers of those of these commits that are here."""
+    """Find the numbers of the given commits that are here."""
     return dict(select_by_ids(connection, _COMMIT_NUMS, deps))
 
 

@@ -270,7 +270,7 @@ class Collection:
         return few
 
     def _delete_packs(self, few: Sequence[_Pack]) -> bool:
-        """Delete packs of which nothing is needed, all but those that have come to be; return False if that is each."""
+        """Delete packs of which nothing is needed, also since they were listed. Return False if none can be deleted."""
         with self._blobs.hold_drafts() as is_known, self._database.write(is_patient=True) as connection:
             self._catch_up(connection)
             gone = [pack for pack in few if not any(self._reached.packed[num] for num in pack.dead)]
@@ -324,7 +324,8 @@ class Collection:
         return True
 
     def _move_small_packs(self) -> bool:
-        """Move what is needed of several packs into one; return False if that cannot be, or there is one at most."""
+        """Move the needed blocks of several packs into one; return False if it cannot be done, or there are fewer
+        than two packs."""
         few, count, size = list[_Pack](), 0, 0
         for pack in reversed(self._packs):
             count, size = count + len(pack.live), size + pack.live_size

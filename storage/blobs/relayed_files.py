@@ -78,7 +78,7 @@ def find_keeping_relays(connection: Connection, ids: Sequence[ObjectId]) -> dict
 
 
 def find_relayed_on(connection: Connection, relay: PeerId, own: Sequence[OwnFile]) -> set[int]:
-    """Find the numbers of those of these files that a relay keeps on the topic by which they came.
+    """Find the numbers of the given files that a relay keeps on the topic by which they came.
 
     On another topic they go when that is forgotten.
     """

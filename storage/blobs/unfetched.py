@@ -108,7 +108,7 @@ class UnfetchedRoot(NamedTuple):
 
 
 def find_unfetched(connection: Connection, repo_num: int, ids: Sequence[BlockId]) -> list[UnfetchedRoot]:
-    """Find those of these blocks that are roots of unfetched files. Costs O(ids)."""
+    """Find the given blocks that are roots of unfetched files. Costs O(ids)."""
     return [
         UnfetchedRoot(*row)
         for part in chunks(ids)

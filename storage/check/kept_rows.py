@@ -58,7 +58,7 @@ def load_void_marks(connection: Connection, branch_num: int) -> list[tuple[int, 
 
 
 def find_erased(connection: Connection, nums: Sequence[int]) -> set[int]:
-    """Return those of these commits that are kept as erased, or as released to be."""
+    """Return the given commits that are kept as erased, or as released to be."""
     query = select(erasures.c.commit_num).where(erasures.c.commit_num.in_(nums))
     return set(connection.execute(query).scalars())
 
@@ -123,7 +123,7 @@ def count_kept_pending(connection: Connection) -> int:
 
 
 def find_indexed(connection: Connection, nums: Sequence[int], body_kind: str) -> list[int]:
-    """Return those of these commits that are of a kind, and that the search index does not still have to read."""
+    """Return the given commits that are of a kind, and that the search index does not still have to read."""
     wanted = commits.c.num.in_(nums) & (commits.c.body_kind == body_kind)
     query = select(commits.c.num).where(wanted, commits.c.num.not_in(select(search_queue.c.commit_num)))
     return list(connection.execute(query).scalars())

@@ -346,7 +346,7 @@ def count_bodies_missing(connection: Connection, nums: Sequence[int]) -> int:
 
 
 def load_body_ids(connection: Connection, nums: Sequence[int]) -> dict[int, ObjectId]:
-    """Load the bodies' ids of those of these commits whose bodies are absent, by number. Costs O(nums)."""
+    """Load the ids of absent bodies of the given commits, by number. Costs O(nums)."""
     found: dict[int, ObjectId] = {}
     for part in chunks(nums):
         query = select(erasures.c.commit_num, erasures.c.body_id).where(erasures.c.commit_num.in_(part))

@@ -83,7 +83,7 @@ def _insert(
 
 
 def read_shared_blocks(connection: Connection, ids: Collection[BlockId]) -> Iterator[SharedBlock]:
-    """Yield those of these blocks that are shared and here, each once, hashed again.
+    """Yield the given blocks that are shared and here, each once, hashed again.
 
     Costs O(ids), each O(log n). LOOKUP_COUNT_MAX of them may be in memory at once.
     """
@@ -107,7 +107,7 @@ def find_shared_block(connection: Connection, wanted: BlockId) -> Block | None:
 
 
 def find_shared_blocks(connection: Connection, ids: Collection[BlockId]) -> dict[BlockId, int]:
-    """Find the row numbers of those of these blocks that are shared and here. Costs O(ids), each O(log n)."""
+    """Find the row numbers of the given blocks that are shared and here. Costs O(ids), each O(log n)."""
     return {found.block_id: found.num for found in read_shared_blocks(connection, ids)}
 
 

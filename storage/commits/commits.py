@@ -168,7 +168,7 @@ class TimelineRow:
 
 
 def load_facts(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId, CommitFacts]:
-    """Load the facts of those of these commits that are accepted here. Costs O(ids)."""
+    """Load the facts of the given commits that are accepted here. Costs O(ids)."""
     found: dict[CommitId, CommitFacts] = {}
     for commit_id, branch_id, user, rank, acks, seen in select_by_ids(connection, _FACTS, ids):
         place = () if seen is None else unpack_ids(seen)
@@ -177,7 +177,7 @@ def load_facts(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId
 
 
 def load_places(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId, GraphNode]:
-    """Load rank and acks of those of these commits that are accepted here. Costs O(ids)."""
+    """Load rank and acks of the given commits that are accepted here. Costs O(ids)."""
     rows = select_by_ids(connection, _PLACES, ids)
     return {commit_id: GraphNode(rank, unpack_ids(acks)) for commit_id, rank, acks in rows}
 
@@ -426,7 +426,7 @@ def iterate_between(connection: Connection, first: int, last: int) -> Iterator[T
 
 
 def load_rows(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId, TimelineRow]:
-    """Load those of these commits that are accepted here, void ones too. Costs O(ids)."""
+    """Load the given commits that are accepted here, void ones too. Costs O(ids)."""
     wanted = set(ids)
     found: dict[CommitId, TimelineRow] = {}
     cipher = cipher_of(connection)
@@ -437,12 +437,12 @@ def load_rows(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId,
 
 
 def load_sizes(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId, int]:
-    """Load the bytes of the blocks of those of these commits that are accepted here. Costs O(ids)."""
+    """Load the bytes of the blocks of the given commits that are accepted here. Costs O(ids)."""
     return dict(select_by_ids(connection, _SIZES, ids))
 
 
 def load_nums(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId, int]:
-    """Load the numbers of those of these commits that are accepted here. Costs O(ids)."""
+    """Load the numbers of the given commits that are accepted here. Costs O(ids)."""
     return dict(select_by_ids(connection, _NUMS, ids))
 
 

@@ -116,7 +116,7 @@ def load_damaged_blocks(connection: Connection, after: BlockId, limit: int) -> l
 
 
 def find_damaged(connection: Connection, ids: Sequence[CommitId]) -> dict[CommitId, DamagedCommit]:
-    """Find those of these commits that are damaged, by id. Costs O(ids)."""
+    """Find the given commits that are damaged, by id. Costs O(ids)."""
     wanted = set(ids)
     found: dict[CommitId, DamagedCommit] = {}
     for part in chunks([id_key(raw) for raw in wanted]):

@@ -462,7 +462,7 @@ class Changes:
         return count
 
     def _find_there(self, keys: Iterable[tuple[int, bytes]]) -> set[tuple[int, bytes]]:
-        """Return those of some keys that are there: by one statement for all of a document. Costs O(keys log n)."""
+        """Return the given keys that are there, by one statement for each document. Costs O(keys log n)."""
         wanted: dict[int, list[tuple[bytes, None]]] = {}
         for doc_num, key in keys:
             wanted.setdefault(doc_num, []).append((key, None))
@@ -571,6 +571,7 @@ def forget_operations(connection: Connection, nums: Sequence[int]) -> None:
 
 
 def _sources_of(by_document: Mapping[int, Sequence[int]]) -> Iterator[Sequence[tuple[int, int]]]:
-    """Yield numbers of documents, each with that of a commit that says something of it, as `select_wanted` takes them."""
+    """Yield pairs of a document's number and that of a commit with an operation on it, as `select_wanted` takes
+    them."""
     pairs = [(doc_num, num) for doc_num, nums in by_document.items() for num in nums]
     return chunks(pairs, LOOKUP_COUNT_MAX // 2)

@@ -37,7 +37,7 @@ class KeptText:
 
 
 def begin_text(connection: Connection, branch_num: int, sources: PackedNums) -> int:
-    """Drop what is kept of a text, and note of which branches it is made; return its token from now on."""
+    """Drop a cached text, and record the branches that it is made of; return its new token."""
     query = select(texts.c.token).where(texts.c.branch_num == branch_num)
     known: int | None = connection.execute(query).scalar()
     connection.execute(delete(text_blocks).where(text_blocks.c.branch_num == branch_num))

@@ -81,7 +81,7 @@ def _find(
 def load_imported(
     connection: Connection, branch_num: int, source: str, source_ids: list[str]
 ) -> dict[str, CommitId]:
-    """Load the commit ids of those of these items that were imported from `source` before. Costs O(items)."""
+    """Load the commit ids of the given items that were imported from `source` before. Costs O(items)."""
     query = select(imports.c.source_id, imports.c.commit_id).where(
         imports.c.branch_num == branch_num, imports.c.source == source, imports.c.source_id.in_(source_ids)
     )

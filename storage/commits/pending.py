@@ -327,7 +327,7 @@ def _name(item: PendingPublication) -> ItemId:
 
 
 def _find_known(connection: Connection, waiting: Sequence[PendingPublication]) -> set[ItemId]:
-    """Return the names of those of these that wait already."""
+    """Return the names of the given publications that wait already."""
     known: set[ItemId] = set(
         find_pending(connection, [item.commit_id for item in waiting if item.reason == CAUSES])
     )

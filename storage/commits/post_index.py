@@ -219,7 +219,7 @@ def _of_other_devices(
 
 
 def _number_users(connection: Connection, users: Collection[UserId]) -> dict[UserId, int]:
-    """Return the numbers of those of these users who have written anything."""
+    """Return the numbers of the given users who have written anything."""
     found: dict[UserId, int] = {}
     for part in chunks(sorted(users)):
         rows = connection.execute(select(authors.c.user, authors.c.num).where(authors.c.user.in_(part)))

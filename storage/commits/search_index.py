@@ -433,7 +433,7 @@ def _find_all(part: IndexPart, lists: list[PackedPlaces], count: int) -> list[in
 
 
 def load_candidates(connection: Connection, nums: Sequence[int]) -> list[Candidate]:
-    """Load those of these commits that are here and not void. Costs O(nums)."""
+    """Load the given commits that are here and not void. Costs O(nums)."""
     found: list[Candidate] = []
     for some in chunks(nums):
         query = _CANDIDATES.where(commits.c.num.in_(some), ~commits.c.is_void)

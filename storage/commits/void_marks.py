@@ -67,7 +67,7 @@ def load_judged_by(connection: Connection, branch_num: int, author: UserId) -> I
 
 
 def load_judged(connection: Connection, branch_num: int, ids: Sequence[CommitId]) -> list[Judged]:
-    """Load those of these commits that are accepted in the branch. Costs O(ids)."""
+    """Load the given commits that are accepted in the branch. Costs O(ids)."""
     found: list[Judged] = []
     wanted = set(ids)
     for part in chunks([id_key(raw) for raw in wanted]):

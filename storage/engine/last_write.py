@@ -109,7 +109,7 @@ class LastWrite:
                 self.replace(read_count())
 
     def replace(self, count: int) -> None:
-        """Keep that just so many are: where some were lost, and that is written down elsewhere. Raises OSError."""
+        """Set the count of transactions after a loss that is recorded elsewhere. Raises OSError."""
         content = _CONTENT.pack(_FORMAT, self._number + 1, count)
         os.pwrite(self._handle, content + _hash(content), (self._number + 1) % 2 * _SLOT_SIZE)
         os.fdatasync(self._handle)

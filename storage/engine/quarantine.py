@@ -39,7 +39,7 @@ def set_packs_aside(folder: Path, names: Iterable[str]) -> int:
 
 
 def restore_packs(folder: Path, names: Iterable[str]) -> int:
-    """Move those of these packs back that are kept here and not in their place; return how many. Raises OSError."""
+    """Move the given packs back that are in quarantine and not in their place; return how many. Raises OSError."""
     aside = folder / QUARANTINE_NAME / PACKS_NAME
     count = 0
     for name in names:

@@ -29,7 +29,7 @@ BODIES_PER_GROUP: Final = 64
 SIZE_PER_GROUP: Final = 256 << 20
 """Bytes of a group in memory, whatever its rows have."""
 HEAVY_SIZE_PER_GROUP: Final = 16 << 20
-"""The same of HEAVY tables, whose rows have a MiB each at most and a few hundred bytes as a rule."""
+"""Bytes of a group in memory of HEAVY tables, whose rows have a MiB each at most and a few hundred bytes as a rule."""
 HEAVY: Final = ("bodies", *BLOCK_TABLES)
 """Tables of what people wrote."""
 ROWS_PER_PART: Final = 4_000_000

@@ -141,7 +141,7 @@ def _count_files(connection: Connection, folder: Path) -> _Sum | None:
 def _look_up(
     connection: Connection, folder: Path, ids: list[BlockId]
 ) -> Iterator[tuple[BlockId, int, tuple[BlockId, ...]]]:
-    """Yield (id, bytes, ids of children) of those of these blocks that are here, each once."""
+    """Yield (id, bytes, ids of children) of the given blocks that are stored, each once."""
     for part in chunks(ids):
         wanted = set(part)
         keys = [id_key(raw) for raw in part]

@@ -95,7 +95,7 @@ def link_peer(connection: Connection, peer: PeerId, repo_id: RepoId) -> None:
 
 
 def replace_links(connection: Connection, peer: PeerId, repos: Collection[RepoId]) -> None:
-    """Have just these repos be those whose links named the peer."""
+    """Replace the repos whose links named the peer."""
     connection.execute(delete(link_peers).where(link_peers.c.peer == peer))
     if repos:
         connection.execute(insert(link_peers), [{"peer": peer, "repo_id": one} for one in sorted(repos)])

@@ -24,7 +24,7 @@ def note_bare(connection: Connection, topic_num: int, nums: Sequence[int]) -> No
 
 
 def find_bare(connection: Connection, topic_num: int, nums: Sequence[int]) -> set[int]:
-    """Return those of these publications of a topic that have no body. Costs O(nums)."""
+    """Return the given publications of a topic that have no body. Costs O(nums)."""
     columns = relay_bare.c
     found: set[int] = set()
     for part in chunks(nums):

@@ -141,7 +141,7 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
 
 
 def forget_claim(connection: Connection, epoch_num: int) -> None:
-    """Forget a key that was said to be an epoch's, with its topic, and what waits there, unless another names that.
+    """Forget a claimed key of an epoch with its topic, and what waits there unless another claim names that.
 
     Costs O(what waits there).
     """

@@ -164,7 +164,7 @@ def add_branch(
     name: str,
     root_id: CommitId,
 ) -> None:
-    """Store a branch; one that is there already stays as it is. Costs O(1)."""
+    """Store a branch unless it is stored already. Costs O(1)."""
     for num in select_rows(connection, _ALONE_WITH, repo=repo_num, branch_id=branch_id).scalars():
         forget_repo(connection, num)
     if select_rows(connection, _BRANCH_OF, repo=repo_num, branch_id=branch_id).first() is not None:

@@ -68,7 +68,7 @@ document_increments = Table(
     Column("added", BigInteger, nullable=False),
     sqlite_with_rowid=False,
 )
-"""Increments of counters that stand, each as its operation says it."""
+"""Standing increments of counters, each with its operation."""
 
 document_sources = Table(
     "document_sources",

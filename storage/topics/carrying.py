@@ -84,7 +84,7 @@ def load_carried(
 
 
 def find_accepted_up_to(connection: Connection, ids: Collection[CommitId], upto: int) -> set[CommitId]:
-    """Return those of these commits that are here with a number not above `upto`. Costs O(ids)."""
+    """Return the given commits that are here with a number not above `upto`. Costs O(ids)."""
     wanted, found = set(ids), set[CommitId]()
     for part in chunks([id_key(raw) for raw in wanted]):
         found |= {one for one, num in select_in(connection, _PLACES, part) if one in wanted and num <= upto}

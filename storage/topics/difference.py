@@ -131,7 +131,7 @@ def starts_on(num: "Column[int]") -> "ColumnElement[bool]":
 REPLICA: Final = TopicTables(topics, commits, heads)
 """Tables of what this node can open, on the topics of epochs."""
 LINKED: Final = TopicTables(topics, commits, heads, is_of_links=True)
-"""Single branches of it, on their link topics."""
+"""Tables of what this node can open, on the link topics of single branches."""
 _BRANCHES: Final = select(commits.c.num, commits.c.branch_num).where(
     commits.c.num.in_(bindparam("keys", expanding=True))
 )
@@ -219,7 +219,7 @@ def plan_sending(
 def find_nums(
     connection: Connection, topic_num: int, ids: Sequence[CommitId], tables: TopicTables = REPLICA
 ) -> list[int]:
-    """Return the numbers of those of these commits that are on the topic: unread ones, then causes before effects.
+    """Return the numbers of the given commits that are on the topic: unread ones, then causes before effects.
 
     Of a commit with many publications the latest VARIANTS_WANTED_MAX, and the first: comparing topics finds the others.
     """
@@ -346,7 +346,7 @@ def _places(
     ids: Iterable[CommitId | ShortId],
     size: int | None = None,
 ) -> dict[CommitId, _Place]:
-    """Load the places of those of these commits that are on the topic; ids are whole, or their first `size` bytes."""
+    """Load the places of the given commits that are on the topic; ids are whole, or their first `size` bytes."""
     wanted = set(ids)
     found: dict[CommitId, _Place] = {}
     for part in chunks([id_key(raw) for raw in wanted]):

@@ -61,7 +61,7 @@ class HeldSet(Protocol):
         """Return the kept prefix (`riblt.Prefix.symbols`)."""
 
     def find(self, short_ids: Sequence[ShortId]) -> Mapping[ShortId, int]:
-        """Numbers of those of these commits that are here."""
+        """Return the numbers of the given commits that are here."""
 
     def lookup(self) -> RangeLookup:
         """Return the whole set, to be looked up by ranges."""
@@ -150,7 +150,7 @@ class Reconciler:
         return Step(frames)
 
     def _give(self, nums: Iterable[int]) -> list[int]:
-        """Return those of these numbers that were not given before."""
+        """Return the given numbers that were not given before."""
         fresh = sorted(set(nums) - self._given)
         self._given.update(fresh)
         return fresh
