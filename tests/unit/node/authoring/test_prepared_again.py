@@ -34,8 +34,8 @@ def meanwhile(people: list[Person], monkeypatch: pytest.MonkeyPatch) -> Iterator
     alice, bob = people
     prepare, coming = alice.author.preparation.prepare, [bob]
 
-    def prepare_and_hear(repo: Repo, stored: IngestResult, *, merges_all: bool = True) -> None:
-        prepare(repo, stored, merges_all=merges_all)
+    def prepare_and_hear(repo: Repo, stored: IngestResult) -> None:
+        prepare(repo, stored)
         if coming:
             alice.hear(coming.pop())
 
