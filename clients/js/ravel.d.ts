@@ -626,7 +626,7 @@ export interface MemberView {
   user: string;
 }
 
-/** How a member came to a repo, by the oldest right that it holds now. */
+/** Way by which a member came to a repo: by the oldest right that it holds now. */
 export interface MemberArrival {
   author: string;
   author_name: string;

@@ -8,7 +8,7 @@ from ravel.types.values import Count, HeldPermission, Id, LinkReach, PersonText,
 
 
 class MemberArrival(TypedDict):
-    """How a member came to a repo, by the oldest right that it holds now."""
+    """Way by which a member came to a repo: by the oldest right that it holds now."""
 
     kind: Annotated[
         str,
