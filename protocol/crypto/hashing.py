@@ -65,6 +65,7 @@ _REPO_SIGNED: Final = _CONTEXT + "repo certificate signature v1"
 PUBLICATION_SIGNED: Final = _CONTEXT + "publication signature v1"
 _FILE_DEPOSIT_SIGNED: Final = _CONTEXT + "file deposit signature v1"
 _INVITATION_SIGNED: Final = _CONTEXT + "invitation proof signature v1"
+_RECOVERY_SIGNED: Final = _CONTEXT + "recovery grant signature v1"
 _DEVICE_SIGNED: Final = _CONTEXT + "device statement signature v1"
 _DEVICE_END_SIGNED: Final = _CONTEXT + "device end signature v1"
 _REQUEST_CODE: Final = _CONTEXT + "join request to short code v1"
@@ -194,6 +195,11 @@ def file_deposit_digest(encoded: bytes) -> Digest:
 def invitation_digest(encoded: bytes) -> Digest:
     """Return what an invitation's key signs to admit one user."""
     return Digest(_derive(_INVITATION_SIGNED, encoded))
+
+
+def recovery_digest(encoded: bytes) -> Digest:
+    """Return what recovery friends sign to grant a device in a member's place."""
+    return Digest(_derive(_RECOVERY_SIGNED, encoded))
 
 
 def device_digest(encoded: bytes) -> Digest:

@@ -33,6 +33,7 @@ from protocol.limits.formats import (
     OFFER_NOTE_SIZE_MAX,
     OWNER_COUNT_MAX,
     QUORUM_SIGNER_COUNT_MAX,
+    RECOVERY_FRIEND_COUNT_MAX,
     REMOVED_FEED_COUNT_MAX,
 )
 
@@ -107,6 +108,36 @@ class DeviceGrant(Wire, frozen=True, tag="device-grant1"):
 
     user: UserId
     permission: Permission
+
+
+class Move(Wire, frozen=True, tag="move1"):
+    """Passes the author's place, which this credential gives, to a device of the author; the author leaves."""
+
+    user: UserId
+    credential: CommitId
+
+
+class RecoveryFriends(Wire, frozen=True, tag="recovery-friends1"):
+    """Names who together may grant a device in the author's place, and how many of them must sign."""
+
+    friends: Annotated[tuple[UserId, ...], Meta(max_length=RECOVERY_FRIEND_COUNT_MAX)]
+    threshold: Annotated[int, Meta(ge=0, le=RECOVERY_FRIEND_COUNT_MAX)]
+
+
+class FriendSignature(Wire, frozen=True):
+    """A recovery friend's signature over the recovery digest."""
+
+    friend: UserId
+    signature: Signature
+
+
+class RecoveryGrant(Wire, frozen=True, tag="recovery-grant1"):
+    """Gives a permission to a device of the member who named these friends, who sign in its place."""
+
+    friends: CommitId
+    user: UserId
+    permission: Permission
+    signatures: Annotated[tuple[FriendSignature, ...], Meta(max_length=RECOVERY_FRIEND_COUNT_MAX)]
 
 
 class FeedEnd(Wire, frozen=True):
@@ -290,6 +321,9 @@ Body = (
     | Join
     | Grant
     | DeviceGrant
+    | Move
+    | RecoveryFriends
+    | RecoveryGrant
     | Remove
     | Revoke
     | Adopt

@@ -1,4 +1,4 @@
-"""Signatures outside commits: of a repo's founding, an admission, the pairing of devices, the newest posts of a link."""
+"""Signatures outside commits: of a founding, an admission, a recovery, the pairing of devices, a link's newest posts."""
 
 from typing import Annotated
 
@@ -7,7 +7,7 @@ from msgspec import Meta
 from protocol.codec import Wire, encode
 from protocol.crypto import hashing, signing
 from protocol.crypto.keys import InvitationSeed, RepoSeed
-from protocol.formats.body import CouncilInit, RepoInit
+from protocol.formats.body import CouncilInit, Permission, RecoveryGrant, RepoInit
 from protocol.formats.content import Name, UnixMilliseconds
 from protocol.formats.devices import Device, DeviceEnd
 from protocol.formats.links import NewestPosts, Voucher
@@ -41,6 +41,13 @@ class _Paired(Wire, frozen=True):
     person: UserId
     device: UserId
     time: UnixMilliseconds
+
+
+class _Recovered(Wire, frozen=True):
+    repo: RepoId
+    friends: CommitId
+    user: UserId
+    permission: Permission
 
 
 def certify_repo(
@@ -81,6 +88,18 @@ def verify_invitation_proof(
     signing.verify_signature(
         invitation_key, hashing.invitation_digest(encode(_Admitted(repo_id, user))), proof
     )
+
+
+def recovery_digest(repo_id: RepoId, friends: CommitId, user: UserId, permission: Permission) -> Digest:
+    """Return what friends sign to grant a device in a member's place; `friends` is the commit that names them."""
+    return hashing.recovery_digest(encode(_Recovered(repo_id, friends, user, permission)))
+
+
+def verify_recovery(repo_id: RepoId, body: RecoveryGrant) -> None:
+    """Raise BadSignature unless each signature holds. Whether the signers are the friends named is not checked here."""
+    digest = recovery_digest(repo_id, body.friends, body.user, body.permission)
+    for one in body.signatures:
+        signing.verify_signature(one.friend, digest, one.signature)
 
 
 def voucher_digest(repo_id: RepoId, invitation: CommitId, states: NewestPosts) -> Digest:

@@ -85,6 +85,11 @@ DEVICE_COUNT_MAX: Final = 16
 DEVICE_GRANT_COUNT_MAX: Final = 64
 """Device grants that one member makes in a repo, ever: six new devices a year for ten years. Each removal of one
 makes an epoch due for all."""
+MOVE_COUNT_MAX: Final = 16
+"""Moves of a chain, each of which passes on the one before: a new key twice a year for eight years. Each step of a chain is
+asked for again where a right is."""
+RECOVERY_FRIEND_COUNT_MAX: Final = 15
+"""Friends whom a member names, and signatures of a recovery grant: each signature is verified where it is judged."""
 PROFILE_NAME_LENGTH_MAX: Final = 64
 """Characters of a person's name: at most 256 bytes."""
 PROFILE_COLOR_COUNT: Final = 16
