@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from verifier.operations import bit_numbers
+from verifier.user_sets import bit_numbers
 
 
 class EpochReach:

@@ -14,8 +14,9 @@ from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, HandedBox, 
 from protocol.ids import CommitId, EpochId, UserId
 from protocol.limits.formats import EPOCH_BOX_COUNT_MAX
 from verifier.epoch_holders import EpochReach, PossibleHolders, SureHolders
-from verifier.operations import EpochStart, Operation, Operations, UserSet, bit_numbers
+from verifier.operations import EpochStart, Operation, Operations
 from verifier.resolution import Resolution
+from verifier.user_sets import UserSet, bit_numbers
 
 EPOCHS_TOLD_IN_MAX: Final = 64
 """Latest epochs in which who surely holds none is handed one: a follower who was granted a permission (E10)."""

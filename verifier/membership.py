@@ -79,11 +79,12 @@ from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, Prekey, Sta
 from protocol.formats.links import RENEWAL_NOTE
 from protocol.formats.lobbies import Lobby, LobbyAdd, LobbyAnswer, LobbyBody, requester_name
 from protocol.formats.profiles import Profile
-from protocol.formats.proofs import verify_certificate, verify_invitation_proof
+from protocol.formats.proofs import verify_certificate
 from protocol.ids import BranchId, CommitId, Digest, EpochId, RepoId, UserId, branch_begun_by, root_branch
 from verifier.devices import check_device_grant, check_granted, is_signed
 from verifier.epoch_commits import check_hand, check_init, check_open, check_prekey, check_statement
 from verifier.epochs import Epochs
+from verifier.invitations import check_join, find_invitation
 from verifier.lobbies import LobbyStatements
 from verifier.member_checkpoints import CheckpointStatements, StatementTooLarge, digest_members
 from verifier.offers import OfferStatements
@@ -326,7 +327,7 @@ class Membership:
                     raise CommitRefused("not_permitted", "M3: an invitation grants writing at most")
             case Join():
                 needs = None
-                self._check_join(commit, body, before)
+                check_join(self._repo_id, self.operations, commit, body, before)
             case Grant():
                 needs = max(Permission.ADMIN, body.permission)
                 require_permission(held, needs, f"M6: granting {_name(body.permission)} needs {_name(needs)}")
@@ -391,7 +392,7 @@ class Membership:
             case Revoke() | Adopt():
                 needs = Permission.ADMIN
                 require_permission(held, needs, "M8: revoking and adopting need the permission of an admin")
-                if isinstance(body, Revoke) and not self._find_invitation(body.invitation, before):
+                if isinstance(body, Revoke) and not find_invitation(self.operations, body.invitation, before):
                     raise CommitRefused("unknown_invitation", "M8: no such invitation in the commit's past")
                 if isinstance(body, Revoke):
                     acts = frozenset(before.rights_held(author, Permission.ADMIN))
@@ -538,39 +539,6 @@ class Membership:
             return None
         require_permission(held, Permission.ADMIN, "M12: answering needs the permission of an admin")
         return Permission.ADMIN
-
-    def _find_invitation(self, commit_id: CommitId, before: Resolution) -> Operation | None:
-        found = self.operations.find(commit_id)
-        if found is None or not isinstance(found.body, Invite):
-            return None
-        return found if self.operations.is_within(found, before.heads) else None
-
-    def _check_join(self, commit: Commit, body: Join, before: Resolution) -> None:
-        user = commit.content.author
-        operations = self.operations
-        found = self._find_invitation(body.invitation, before)
-        if found is None or not before.counts(found):
-            raise CommitRefused("unknown_invitation", "M4: no such invitation in the commit's past")
-        invitation = found.body
-        assert isinstance(invitation, Invite), "looked for"
-        if any(before.has_effect(one) for one in operations.revocations_of(body.invitation)):
-            raise CommitRefused("invitation_revoked", "M4: the invitation was revoked")
-        if any(not operations.precedes(one, found) for one in before.counting_removals_of(user)):
-            raise CommitRefused("not_permitted", "M4: who was removed needs a later invitation")
-        if commit.content.timestamp >= invitation.expires_at:
-            raise CommitRefused("invitation_expired", "M4: not dated before the expiry")
-        joins = operations.joins_by(body.invitation)
-        if len(joins) >= invitation.uses:  # else it need not be looked at which of them are in the past
-            joined = {
-                one.author for one in joins if operations.is_within(one, before.heads) and before.counts(one)
-            }
-            if user not in joined and len(joined) >= invitation.uses:
-                raise CommitRefused("invitation_used", "M4: no use left")
-        try:
-            verify_public_key(user)
-            verify_invitation_proof(invitation.invitation_key, self._repo_id, user, body.proof)
-        except BadSignature as error:
-            raise CommitRefused("bad_proof", f"M4: {error}") from None
 
 
 def without_text(body: Offer) -> Offer:

@@ -19,8 +19,9 @@ from protocol.formats.commit import NO_EPOCH
 from protocol.ids import CommitId, EpochId, RepoId, UserId
 from protocol.limits.formats import BODY_SIZE_MAX
 from verifier.membership import Added, Membership, without_text
-from verifier.operations import NO_RIGHTS, Demands, EpochStart, Name, Operation, Operations, Right, UserSet
+from verifier.operations import NO_RIGHTS, Demands, EpochStart, Name, Operation, Operations, Right
 from verifier.resolution import Settled
+from verifier.user_sets import UserSet
 
 SNAPSHOT_VERSION: Final = 6
 """To be raised whenever a rule, or a type below, says something else of the same commits: older parts are made anew."""
