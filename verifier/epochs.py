@@ -9,7 +9,18 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final, NamedTuple
 
-from protocol.formats.body import DeviceGrant, Grant, Invite, Join, Permission, Remove, RepoInit, Revoke
+from protocol.formats.body import (
+    DeviceGrant,
+    Grant,
+    Invite,
+    Join,
+    Move,
+    Permission,
+    RecoveryGrant,
+    Remove,
+    RepoInit,
+    Revoke,
+)
 from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, HandedBox, Prekey
 from protocol.ids import CommitId, EpochId, UserId
 from protocol.limits.formats import EPOCH_BOX_COUNT_MAX
@@ -20,6 +31,8 @@ from verifier.user_sets import UserSet, bit_numbers
 
 EPOCHS_TOLD_IN_MAX: Final = 64
 """Latest epochs in which who surely holds none is handed one: a follower who was granted a permission (E10)."""
+_GIVES: Final = (Grant, DeviceGrant, RecoveryGrant, Move)
+"""Bodies that give a permission to a user whom they name."""
 _REMOVALS_LOOKED_AT: Final = 64
 """Before an epoch, to tell why it was started: an exclusion and its epoch come one after the other."""
 _PASTS_REMEMBERED: Final = 1024
@@ -90,7 +103,8 @@ class Epochs:
     def add(self, operation: Operation, acks: tuple[CommitId, ...]) -> None:
         """Take up an operation that was added to `Operations`. Costs O(change), and O(epochs) where it opens some."""
         commit_id, body = operation.commit_id, operation.body
-        author, published_in = self._operations.numbers.bit(operation.author), self._nums.get(operation.epoch)
+        author = self._operations.numbers.bit(operation.publisher or operation.author)
+        published_in = self._nums.get(operation.epoch)
         before = here = self._within_all(self._anchors_of(acks))
         if isinstance(body, RepoInit | EpochInit):
             self._operations.epoch_pasts.append(here)
@@ -138,7 +152,7 @@ class Epochs:
         body, bits = operation.body, self._operations.numbers.bits
         self._possible.add(num, author)
         self._sure.write(num, author, by_writer=operation.by_writer)
-        if isinstance(body, Grant | DeviceGrant):
+        if isinstance(body, _GIVES):
             self._possible.add(num, bits([body.user]))
         elif isinstance(body, Join) and self._invites_to_write(operation):
             self._possible.add_writers(num, author)
@@ -460,8 +474,8 @@ class Epochs:
             found.add(epoch.author)
             for one in self._operations.published_in(epoch.started_epoch):
                 if before.is_within(one):
-                    found.add(one.author)
-                    if isinstance(one.body, Grant | DeviceGrant):
+                    found.add(one.publisher or one.author)
+                    if isinstance(one.body, _GIVES):
                         found.add(one.body.user)
             found.update(item.user for item in self._handed(epoch, before))
         return found
@@ -566,6 +580,6 @@ def epoch_reason(operations: Operations, epoch: Operation) -> str:
 
 
 def _kind_of(removal: Operation) -> str:
-    if not isinstance(removal.body, Remove):
+    if isinstance(removal.body, Revoke):
         return "revocation"
-    return "leave" if removal.body.user == removal.author else "removal"
+    return "leave" if removal.is_leave else "removal"

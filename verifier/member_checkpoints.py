@@ -9,7 +9,16 @@ from typing import Any, Final
 
 from protocol.codec import encode
 from protocol.crypto.hashing import members_digest
-from protocol.formats.body import BranchAdd, Invite, MembersCheckpoint, Permission, Quorum, Remove, RepoInit
+from protocol.formats.body import (
+    BranchAdd,
+    Invite,
+    MembersCheckpoint,
+    Move,
+    Permission,
+    Quorum,
+    Remove,
+    RepoInit,
+)
 from protocol.formats.epochs import EpochInit
 from protocol.ids import CommitId, Digest, RepoId, UserId
 from verifier.epochs import Epochs
@@ -72,7 +81,9 @@ def digest_members(repo_id: RepoId, operations: Operations, epochs: Epochs, befo
     Costs O(users and their credentials, pairs), whatever was computed before: some 50 ms at 1,000 members. Nothing of it is
     kept. Raises StatementTooLarge.
     """
-    gone = [one for one in operations.removals if isinstance(one.body, Remove) and before.has_effect(one)]
+    gone = [
+        one for one in operations.removals if isinstance(one.body, Remove | Move) and before.has_effect(one)
+    ]
     rights = _list_rights(operations, before)
     high = Permission.ADMIN - 1  # the lowest bit of those that order credentials
     admins = sorted({raw for _, raw, bits in rights if bits >> high})
@@ -108,8 +119,8 @@ def _list_rights(operations: Operations, before: Resolution) -> list[tuple[UserI
 def _list_order(operations: Operations, credentials: list[CommitId]) -> list[tuple[CommitId, list[CommitId]]]:
     found: list[tuple[CommitId, list[CommitId]]] = []
     for one in credentials:
-        later = operations[one]
-        earlier = [other for other in credentials if operations.precedes(operations[other], later)]
+        later = operations.origin(one)
+        earlier = [other for other in credentials if operations.precedes(operations.origin(other), later)]
         if earlier:
             found.append((one, earlier))
     return found
@@ -138,7 +149,7 @@ def _list_invitations(
     invitations: Iterable[tuple[Operation, Invite]],
     gone: Iterable[Operation],
 ) -> Iterable[tuple[Any, ...]]:
-    removed = [(one, one.body.user) for one in gone if isinstance(one.body, Remove)]
+    removed = [(one, one.body.user if isinstance(one.body, Remove) else one.author) for one in gone]
     for one, body in invitations:
         joins = [join for join in operations.joins_by(one.commit_id) if before.is_within(join)]
         yield (

@@ -1,4 +1,4 @@
-"""Permission rules (M1 to M17): who may make a commit, judged by the commit's own past.
+"""Permission rules (M1 to M20): who may make a commit, judged by the commit's own past.
 
 A root branch commit is judged by its own past, once and for good; what counts of what was judged so is `resolution`'s to
 say, for any set of commits. Rules (docs/specification/membership-rules.md has them in words, and why):
@@ -32,6 +32,11 @@ say, for any set of commits. Rules (docs/specification/membership-rules.md has t
   M16 Stating a prekey needs the permission to read. It is of no small order, and few of the author's are unused.
   M17 A device grant needs the permission that it gives, by a right that is not itself by a device grant, and adds to what
       the device holds. Few devices of its author hold by device grants, and few were made (`devices`).
+  M18 A move needs the permission to read, by the credential that it passes on: the founding, a grant, a join, or a move of
+      a short chain. Its user holds rights, all of them as a device of its author (`devices`).
+  M19 Naming recovery friends needs the permission to read. The threshold is more than half of them (`recovery`).
+  M20 A recovery grant is as M17 says of the member who named the friends, by its last word. Enough of them signed. Its
+      publisher may read.
 
 This module judges; it does not look at signatures (see `verify`), nor does it keep anything beyond memory.
 """
@@ -61,11 +66,14 @@ from protocol.formats.body import (
     Invite,
     Join,
     MembersCheckpoint,
+    Move,
     Offer,
     Permission,
     ProposeCheckpoint,
     ProposeRemoval,
     Quorum,
+    RecoveryFriends,
+    RecoveryGrant,
     Remove,
     RepoInit,
     Revoke,
@@ -81,7 +89,7 @@ from protocol.formats.lobbies import Lobby, LobbyAdd, LobbyAnswer, LobbyBody, re
 from protocol.formats.profiles import Profile
 from protocol.formats.proofs import verify_certificate
 from protocol.ids import BranchId, CommitId, Digest, EpochId, RepoId, UserId, branch_begun_by, root_branch
-from verifier.devices import check_device_grant, check_granted, is_signed
+from verifier.devices import check_device_grant, check_granted, check_move, is_signed
 from verifier.epoch_commits import check_hand, check_init, check_open, check_prekey, check_statement
 from verifier.epochs import Epochs
 from verifier.invitations import check_join, find_invitation
@@ -91,6 +99,7 @@ from verifier.offers import OfferStatements
 from verifier.operations import NO_RIGHTS, Demands, EpochStart, Operation, Operations, Right
 from verifier.profiles import ProfileStatements
 from verifier.quorums import authorise_checkpoint, check_approval, check_quorum
+from verifier.recovery import authorise_recovery, check_friends
 from verifier.refusal import CommitRefused, require_permission
 from verifier.removal_check import authorise_removal
 from verifier.removals import decide, find_resting, settle
@@ -103,6 +112,9 @@ _LOOKED_AT: Final = (
     Join,
     Grant,
     DeviceGrant,
+    Move,
+    RecoveryFriends,
+    RecoveryGrant,
     Remove,
     Revoke,
     Adopt,
@@ -211,22 +223,25 @@ class Membership:
         if before.heads is heads or not heads:
             return before
         settled, resting = before.settled, set[UserId]()
-        if arrived := operations.contestable[settled.count :]:
-            settled, changed, asked = settle(operations, settled, arrived)
+        arrived, ended = operations.contestable[settled.count :], operations.ended_grants[settled.ended :]
+        if arrived or ended:
+            settled, changed, asked = settle(operations, settled, arrived, ended)
             self.questions_asked += asked
-            resting = find_resting(operations, changed).users
+            resting = find_resting(operations, [*changed, *ended]).users
         has_epochs = len(operations.epochs) != self._epoch_count
         self._now = before.grown(heads, settled, self._touched, resting, has_epochs=has_epochs)
         self._touched, self._epoch_count = set(), len(operations.epochs)
         return self._now
 
     def changed_since(self, before: Settled) -> list[Operation]:
-        """Return the removals and revocations that other rights hold now than before, or that have come since.
+        """Return the removals and revocations that other rights hold now than before, or that have come since, and the
+        recovery grants that have ended.
 
         `before` is what `now` had `settled` at some time.
         """
         now, operations = self.now().settled, self.operations
         arrived = operations.contestable[before.count : now.count]
+        arrived += operations.ended_grants[before.ended : now.ended]
         if now.overruled is before.overruled:
             return list(arrived)
         known = {one.commit_id for one in arrived}
@@ -315,6 +330,7 @@ class Membership:
         demands: tuple[Demands, ...] = ()
         acts = NO_RIGHTS
         start: EpochStart | None = None
+        publisher: UserId | None = None
         match body:
             case BranchAdd():
                 needs = Permission.MANAGE
@@ -335,6 +351,18 @@ class Membership:
             case DeviceGrant():
                 needs = body.permission
                 check_device_grant(self.operations, author, body, before)
+            case Move():
+                needs = Permission.READ
+                require_permission(held, needs, "M18: a move needs the permission to read")
+                check_move(self.operations, author, body, before)
+            case RecoveryFriends():
+                needs = Permission.READ
+                require_permission(held, needs, "M19: naming friends needs the permission to read")
+                check_friends(author, body)
+            case RecoveryGrant():
+                needs, publisher = body.permission, author
+                require_permission(held, Permission.READ, "M20: publishing needs the permission to read")
+                author = authorise_recovery(self._repo_id, self.operations, body, before)
             case Remove():
                 needs, demands, acts = authorise_removal(self.operations, author, body, before)
             case BranchLink():
@@ -414,11 +442,14 @@ class Membership:
             renews=renews,
             by_writer=content.by_writer,
             start=start,
+            publisher=publisher,
         )
 
     def add(self, operation: Operation, acks: tuple[CommitId, ...]) -> None:
         """Keep an accepted operation."""
         settled = self.at(acks).settled if acks else Settled()
+        if settled.ended:
+            settled = Settled(settled.count, settled.overruled)
         said = operation.body
         is_noted = isinstance(said, DeviceBody) and is_signed(self._repo_id, operation)
         if isinstance(said, Hide | MembersCheckpoint) and self._is_admin(operation.author, acks):
@@ -481,7 +512,8 @@ class Membership:
 
     def settle_restored(self, overruled: Mapping[CommitId, frozenset[Right]]) -> None:
         """Take over which removals are overruled among all that was restored, so that none of them is asked about again."""
-        settled = Settled(len(self.operations.contestable), overruled)
+        ended = len(self.operations.ended_grants)
+        settled = Settled(len(self.operations.contestable), overruled, ended)
         self._now, self._touched = Resolution(self.operations, self.operations.heads(), settled), set()
         self._epoch_count = len(self.operations.epochs)
 
@@ -552,8 +584,10 @@ def _find_touched(operation: Operation) -> Collection[UserId]:
     match body:
         case RepoInit():
             return body.owners
-        case Grant() | DeviceGrant() | Remove():
+        case Grant() | DeviceGrant() | RecoveryGrant() | Remove():
             return (body.user,)
+        case Move():
+            return body.user, operation.author
         case Join():
             return (operation.author,)
     return ()

@@ -23,7 +23,7 @@ from verifier.operations import NO_RIGHTS, Demands, EpochStart, Name, Operation,
 from verifier.resolution import Settled
 from verifier.user_sets import UserSet
 
-SNAPSHOT_VERSION: Final = 6
+SNAPSHOT_VERSION: Final = 7
 """To be raised whenever a rule, or a type below, says something else of the same commits: older parts are made anew."""
 PART_COUNT_MAX: Final = 256
 """Operations in a part: some 40 KB."""
@@ -57,6 +57,7 @@ class _Kept(Value, frozen=True):
     commit_id: CommitId
     acks: tuple[int, ...]
     author: int
+    publisher: int | None
     epoch: int | None
     body: AnyBody
     needs: Permission | None
@@ -156,6 +157,7 @@ def _keep(membership: Membership, one: Operation, named: _Named) -> _Kept:
         one.commit_id,
         acks,
         named.users.of(one.author),
+        None if one.publisher is None else named.users.of(one.publisher),
         None if one.epoch == NO_EPOCH else named.epochs.of(one.epoch),
         added.said or one.body,
         one.needs,
@@ -242,6 +244,7 @@ class _Restoring:
             renews=one.renews,
             by_writer=one.by_writer,
             start=None if one.start is None else self._restore_start(one.start),
+            publisher=None if one.publisher is None else self._users[one.publisher],
         )
 
     def _restore_start(self, start: _Start) -> EpochStart:

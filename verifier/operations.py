@@ -4,7 +4,7 @@ An index and nothing more: `rights` decides which operations count, `membership`
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeVar
@@ -24,11 +24,14 @@ from protocol.formats.body import (
     Grant,
     Invite,
     Join,
+    Move,
     Offer,
     Permission,
     ProposeCheckpoint,
     ProposeRemoval,
     Quorum,
+    RecoveryFriends,
+    RecoveryGrant,
     Remove,
     RepoInit,
     Revoke,
@@ -45,6 +48,8 @@ Name = TypeVar("Name", UserId, EpochId)
 _PAIRS_COMPARED_MAX: Final = 64
 """Pairs of an operation and a later one that are compared one by one; of more, all that the later ones follow is looked at
 once."""
+_DECIDING: Final = (Grant, DeviceGrant, RecoveryGrant, Move, Invite, Quorum, Approve)
+"""Bodies on whose operations verdicts on others may rest, beside removals and revocations."""
 _PREKEYS_BESIDE_MAX: Final = 8
 """Statements beside a prekey that are remembered with it: a member may make any number of them beside one another."""
 
@@ -57,7 +62,7 @@ class Right(NamedTuple):
     """Permission of one credential: the unit that removals take."""
 
     credential: CommitId
-    """A founding, a grant, a join, or a quorum that covers removals."""
+    """A founding, a grant, a join, a move, or a quorum that covers removals."""
     permission: int
     """A `Permission`, or COUNCIL."""
 
@@ -94,7 +99,7 @@ class Operation(Value, frozen=True):
     """Root branch commit, as the rules read it."""
 
     commit_id: CommitId
-    author: UserId
+    author: UserId  # of a recovery grant: the member in whose place friends make it
     body: Body | UnknownBody
     needs: Permission | None = None  # that its author must hold; None: none at all
     epoch: EpochId = NO_EPOCH  # in which it was published
@@ -110,11 +115,19 @@ class Operation(Value, frozen=True):
     renews: bool = False  # of an invitation: its author renews the repo's secrets once the link is over
     by_writer: bool = False  # as its author says: it travels on the writers' topic of its epoch
     start: EpochStart | None = None  # of an epoch's init, but of the founding one
+    publisher: UserId | None = None  # of a recovery grant: who signed the commit
 
     @property
     def is_leave(self) -> bool:
-        """Return True if it takes permissions from its own author."""
-        return isinstance(self.body, Remove) and self.body.user == self.author
+        """Return True if it takes permissions from its own author. A move does, and leaves nothing."""
+        return isinstance(self.body, Move) or (
+            isinstance(self.body, Remove) and self.body.user == self.author
+        )
+
+    @property
+    def is_device_grant(self) -> bool:
+        """Return True if it gives a permission to a device of its author, by the author's word or by its friends'."""
+        return isinstance(self.body, DeviceGrant | RecoveryGrant)
 
     @property
     def is_contestable(self) -> bool:
@@ -144,6 +157,8 @@ class Operations:
         self._names: dict[bytes, Any] = {}
         self.numbers: Final = UserNumbers()
         self._grants: dict[UserId, list[Operation]] = {}
+        self._origins: dict[CommitId, CommitId] = {}
+        self._moves_to: dict[UserId, list[Operation]] = {}
         self._authored: dict[UserId, list[Operation]] = {}
         self._deciding: dict[UserId, list[Operation]] = {}
         self._under: dict[CommitId, list[Operation]] = {}
@@ -177,9 +192,17 @@ class Operations:
         self.prekeys: list[Operation] = []
         """Statements of prekeys."""
         self.removals: list[Operation] = []
-        """Operations that take rights away: removals and revocations of invitations."""
+        """Operations that take rights away: removals, moves, and revocations of invitations."""
         self.contestable: list[Operation] = []
         """Removals and revocations that may not count: all but leaves, which need no right and void nothing (R2, R5)."""
+
+        self.namings: dict[UserId, list[Operation]] = {}
+        """Namings of recovery friends, by member."""
+        self.recovery_grants: dict[UserId, list[Operation]] = {}
+        """Recovery grants, by the member in whose place they are made."""
+        self.ended_grants: list[Operation] = []
+        """Recovery grants that do not count where all is here, for a naming beside them (R2)."""
+        self._ended: set[CommitId] = set()
 
     def add(self, operation: Operation, acks: Iterable[CommitId]) -> None:
         """Add an operation whose acks were all added; the first is the root."""
@@ -194,16 +217,17 @@ class Operations:
             operation,
             num=self._nums[operation.commit_id],
             author=self.shared(operation.author),
+            publisher=None if operation.publisher is None else self.shared(operation.publisher),
             epoch=self.shared(operation.epoch),
             body=self._shared_body(operation),
         )
         self._every.append(made)
-        self.numbers.add((made.author,))
+        self.numbers.add((made.author, made.publisher or made.author))
         self._authored.setdefault(made.author, []).append(made)
         self._published_in.setdefault(made.epoch, []).append(made)
         if made.is_contestable:
             self.contestable.append(made)
-        if made.is_contestable or isinstance(made.body, Grant | DeviceGrant | Invite | Quorum | Approve):
+        if made.is_contestable or isinstance(made.body, _DECIDING):
             self._deciding.setdefault(made.author, []).append(made)
         demands = [demand for one in made.demands for demand in one.of_each]
         for named in {named for demand in demands for named in (demand.quorum, *demand.approvals)}:
@@ -215,11 +239,8 @@ class Operations:
                 for owner in made.body.owners:
                     self._grants.setdefault(owner, []).append(made)
                     self._admins[owner] = None
-            case Grant() | DeviceGrant():
-                self.numbers.add((made.body.user,))
-                self._grants.setdefault(made.body.user, []).append(made)
-                if made.body.permission >= Permission.ADMIN:
-                    self._admins[made.body.user] = None
+            case Grant() | DeviceGrant() | RecoveryGrant() | Move():
+                self._add_credential(made, made.body)
             case Join():
                 self._grants.setdefault(made.author, []).append(made)
                 self._joins_by.setdefault(made.body.invitation, []).append(made)
@@ -250,6 +271,9 @@ class Operations:
                 self._proposed_removals.setdefault(made.body.user, []).append(made)
             case Approve():
                 self._approvals_of.setdefault(made.body.proposal, []).append(made)
+            case RecoveryFriends():
+                self.namings.setdefault(made.author, []).append(made)
+                self._end_grants([made], self.recovery_grants.get(made.author, ()))
             case EpochInit():
                 self.epochs.append(made)
             case EpochHand():
@@ -262,6 +286,32 @@ class Operations:
                     self._adoptions_of.setdefault(commit_id, []).append(made)
             case _:
                 pass
+
+    def _add_credential(self, made: Operation, body: Grant | DeviceGrant | RecoveryGrant | Move) -> None:
+        self.numbers.add((body.user,))
+        self._grants.setdefault(body.user, []).append(made)
+        if isinstance(body, Move):
+            self._origins[made.commit_id] = self._origins.get(body.credential, body.credential)
+            self._moves_to.setdefault(body.user, []).append(made)
+            self._removals_of.setdefault(made.author, []).append(made)
+            self.removals.append(made)
+        elif isinstance(body, RecoveryGrant):
+            self.recovery_grants.setdefault(made.author, []).append(made)
+            self._end_grants(self.namings.get(made.author, ()), [made])
+        if self.granted(made) >= Permission.ADMIN:
+            self._admins[body.user] = None
+
+    def _end_grants(self, namings: Iterable[Operation], grants: Iterable[Operation]) -> None:
+        for one in grants:
+            if one.commit_id not in self._ended and any(self.ends(naming, one) for naming in namings):
+                self._ended.add(one.commit_id)
+                self.ended_grants.append(one)
+
+    def ends(self, naming: Operation, grant: Operation) -> bool:
+        """Return True if a naming of friends is beside a recovery grant of its member, and follows the one it is by (R2)."""
+        assert isinstance(grant.body, RecoveryGrant), "called so"
+        is_beside = not self.precedes(naming, grant) and not self.precedes(grant, naming)
+        return is_beside and self.precedes(self[grant.body.friends], naming)
 
     def _add_prekey(self, made: Operation) -> None:
         stated = self._prekeys_of.setdefault(made.author, [])
@@ -332,11 +382,37 @@ class Operations:
         return self._authored.get(user, ())
 
     def grants_of(self, user: UserId) -> Sequence[Operation]:
-        """Return what gives this user permissions: foundings, grants and joins."""
+        """Return what gives this user permissions: foundings, grants, joins and moves."""
         return self._grants.get(user, ())
 
+    def origin(self, credential: CommitId) -> Operation:
+        """Return the credential that moves passed on to this one; itself where it is no move (R1). Costs O(1)."""
+        return self[self._origins.get(credential, credential)]
+
+    def moves_of(self, credential: Operation) -> Iterator[Operation]:
+        """Yield the chain of moves that ends with a credential, the last first; none where it is no move.
+
+        They are at most MOVE_COUNT_MAX (M18).
+        """
+        while isinstance(credential.body, Move):
+            yield credential
+            credential = self[credential.body.credential]
+
+    def with_forerunners(self, user: UserId, is_here: Callable[[Operation], bool]) -> set[UserId]:
+        """Return a user and its forerunners: the authors of moves to it that are here, and theirs.
+
+        Whether the moves count does not matter. Costs O(moves to these).
+        """
+        found, ahead = {user}, [user]
+        while ahead:
+            for one in self._moves_to.get(ahead.pop(), ()):
+                if one.author not in found and is_here(one):
+                    found.add(one.author)
+                    ahead.append(one.author)
+        return found
+
     def removals_of(self, user: UserId) -> Sequence[Operation]:
-        """Return the removals that take permissions from this user, the user's own leaves too."""
+        """Return the removals that take permissions from this user, the user's own leaves and moves too."""
         return self._removals_of.get(user, ())
 
     def removals_by_others(self, user: UserId) -> Sequence[Operation]:
@@ -350,7 +426,7 @@ class Operations:
     def deciding_by(self, user: UserId) -> Sequence[Operation]:
         """Return what this user did that verdicts on other operations may rest on.
 
-        These are grants, invitations, quorums, approvals, revocations, and removals of others.
+        These are grants, moves, invitations, quorums, approvals, revocations, and removals of others.
         """
         return self._deciding.get(user, ())
 
@@ -433,11 +509,12 @@ class Operations:
         return self._proposed_removals.get(user, ())
 
     def granted(self, operation: Operation) -> Permission:
-        """Return the permission that an operation of `grants_of` gives."""
+        """Return the permission that an operation of `grants_of` gives: a move as much as what it passes on."""
+        operation = self.origin(operation.commit_id)
         match operation.body:
             case RepoInit():
                 return Permission.OWNER
-            case Grant() | DeviceGrant():
+            case Grant() | DeviceGrant() | RecoveryGrant():
                 return operation.body.permission
             case Join():
                 invitation = self[operation.body.invitation].body

@@ -9,8 +9,9 @@ Rules (docs/specification/membership-rules.md):
       count.
   Q3  A proposal to remove somebody is used up by another's removal of that member that has it in its past, whether that
       counts or not. A device removal uses up none.
-  Q4  Founders who hold owner by an init that states a council sign for it. Enough of them together remove anybody, founders
-      too. By its own past a removal is the council's or is not; nothing is above it, so that it counts for good.
+  Q4  Who holds a founder's owner by an init that states a council signs for that founder: the founder itself, or to whom
+      moves passed it on. For enough founders together they remove anybody, founders too. By its own past a removal is the
+      council's or is not; nothing is above it, so that it counts for good.
 
 Where several proposals ask for the same removal, it rests on the first in canonical order that is not used up and has the
 approvals; of each signer, on its first approval that counts there. All of these are in the removal's past, so that its id
@@ -116,30 +117,44 @@ def find_council(operations: Operations) -> CouncilInit | None:
     return init if isinstance(init, CouncilInit) else None
 
 
-def find_council_signers(operations: Operations, before: Resolution) -> list[UserId]:
-    """Return who signs for the council after `before`, in the order of the init (Q4)."""
+def find_founders(operations: Operations, user: UserId, before: Resolution) -> set[UserId]:
+    """Return the founders of the council for whom a user signs after `before` (Q4)."""
+    if find_council(operations) is None:
+        return set()
+    found: set[UserId] = set()
+    for right in before.rights_held(user, Permission.OWNER):
+        if operations.origin(right.credential).num == 0:  # the init
+            moves = list(operations.moves_of(operations[right.credential]))
+            found.add(moves[-1].author if moves else user)
+    return found
+
+
+def find_council_signers(operations: Operations, before: Resolution) -> dict[UserId, set[UserId]]:
+    """Return who signs for the council after `before`, each with the founders for whom it does (Q4).
+
+    Founders come first, in the order of the init. Costs O(users who ever were given admin, and the rights of these).
+    """
     council = find_council(operations)
     if council is None:
-        return []
-    right = Right(operations.epochs[0].commit_id, Permission.OWNER)
-    return [
-        user for user in dict.fromkeys(council.owners) if right in before.rights_held(user, Permission.OWNER)
-    ]
+        return {}
+    users = dict.fromkeys((*council.owners, *sorted(operations.admins())))
+    every = {user: find_founders(operations, user, before) for user in users}
+    return {user: founders for user, founders in every.items() if founders}
 
 
 def find_council_right(operations: Operations, body: Remove, before: Resolution) -> Right | None:
-    """Return the council's right where enough of its signers approved of a removal, else None (Q4)."""
+    """Return the council's right where who signs for enough founders approved of a removal, else None (Q4)."""
     council = find_council(operations)
     if council is None:
         return None
-    signers: set[UserId] | None = None
+    founders_of: dict[UserId, set[UserId]] = {}
     for proposal in _proposals_of(operations, body, before):
-        approved = find_approving(operations, proposal, before)
-        if len(approved) < council.council:
-            continue
-        if signers is None:
-            signers = set(find_council_signers(operations, before))
-        if len(approved & signers) >= council.council:
+        approved: set[UserId] = set()
+        for user in find_approving(operations, proposal, before):
+            if user not in founders_of:
+                founders_of[user] = find_founders(operations, user, before)
+            approved |= founders_of[user]
+        if len(approved) >= council.council:
             return Right(operations.epochs[0].commit_id, COUNCIL)
     return None
 
@@ -230,7 +245,5 @@ def check_approval(operations: Operations, author: UserId, body: Approve, before
     quorums = [one.body for one in find_in_force(operations, before)]
     if any(isinstance(quorum, Quorum) and author in quorum.signers for quorum in quorums):
         return
-    if not isinstance(proposal.body, ProposeRemoval) or author not in find_council_signers(
-        operations, before
-    ):
+    if not isinstance(proposal.body, ProposeRemoval) or not find_founders(operations, author, before):
         raise CommitRefused("not_permitted", "M14: no quorum in force names the author, nor does the council")

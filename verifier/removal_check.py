@@ -9,7 +9,7 @@ from verifier.operations import NO_RIGHTS, Demands, Operations, Right
 from verifier.quorums import find_council, find_council_right, find_covering, find_removal_demands
 from verifier.refusal import CommitRefused, Seniors, require_permission
 from verifier.resolution import Resolution
-from verifier.rights import is_device_grant
+from verifier.rights import is_own_device_grant
 
 _ADMINS_LOOKED_AT: Final = 64
 """Members looked at, of those who ever were admins, to name who may: a refused commit costs its author nothing."""
@@ -36,17 +36,18 @@ def authorise_removal(
         CommitRefused: It takes nothing away, its author may not write, a right that it would take is not junior to a
             right by which it is held, or too few signers approved.
     """
-    target = before.permission(body.user)
-    if target is None or (body.keeps or 0) >= target:
+    is_leave = body.user == author
+    taken = [] if is_leave else before.find_taken(body.user, body.keeps)
+    if not taken and not (is_leave and (before.permission(author) or 0) > (body.keeps or 0)):
         raise CommitRefused("nothing_to_remove", "M7: the user holds no more than that")
     if len({end.branch for end in body.feeds}) < len(body.feeds):
         raise CommitRefused("bad_feed_ends", "M7: a branch is named twice")
-    if body.user == author:
+    if is_leave:
         return None, (), NO_RIGHTS
-    taken = before.find_taken(body.user, body.keeps)
     council = find_council_right(operations, body, before)
     is_of_device = council is None and all(
-        is_device_grant(operations[right.credential], author) for right in taken
+        is_own_device_grant(operations, operations[right.credential], author, before.is_within)
+        for right in taken
     )
     require_permission(
         before.permission(author),

@@ -16,7 +16,18 @@ import heapq
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from protocol.formats.body import Approve, DeviceGrant, Grant, Invite, Join, Quorum, Remove, Revoke
+from protocol.formats.body import (
+    Approve,
+    DeviceGrant,
+    Grant,
+    Invite,
+    Join,
+    Move,
+    Quorum,
+    RecoveryGrant,
+    Remove,
+    Revoke,
+)
 from protocol.ids import CommitId, UserId
 from verifier.operations import NO_RIGHTS, Operation, Operations, Right
 from verifier.resolution import Settled
@@ -34,10 +45,10 @@ class Resting:
 
 
 def find_resting(operations: Operations, removals: Iterable[Operation]) -> Resting:
-    """Find operations that may begin or cease to count when other rights hold these removals.
+    """Find operations that may begin or cease to count when other rights hold these removals, or recovery grants end.
 
-    These are the operations of the removed members that the removals did not know, and what depends on them. Costs
-    O(these).
+    These are the operations of the removed members that the removals did not know, what the grants' devices did, and what
+    depends on these. Costs O(these).
     """
     resting = Resting()
     found: set[CommitId] = set()
@@ -69,10 +80,13 @@ def find_resting(operations: Operations, removals: Iterable[Operation]) -> Resti
         elif isinstance(removal.body, Revoke):
             joins = operations.joins_by(removal.body.invitation)
             add(join for join in joins if _are_beside(operations, join, removal))
+        else:
+            resting.users.add(removal.author)
+            add((removal,))
     while ahead:
         one = ahead.pop()
         match one.body:
-            case Grant() | DeviceGrant():
+            case Grant() | DeviceGrant() | RecoveryGrant() | Move():
                 add_resting_on(one, one.body.user)
             case Join():
                 add_resting_on(one, one.author)
@@ -86,8 +100,12 @@ def find_resting(operations: Operations, removals: Iterable[Operation]) -> Resti
 
 
 def _may_lose(operations: Operations, operation: Operation, removal: Operation) -> bool:
-    """Return True if a removal may take from an operation of the removed member what it needs, or acts by."""
-    is_above = operation.is_contestable or (operation.needs or 0) > left_by(removal)
+    """Return True if a removal may take from an operation of the removed member what it needs, acts by or passes on."""
+    is_above = (
+        operation.is_contestable
+        or isinstance(operation.body, Move)
+        or (operation.needs or 0) > left_by(removal)
+    )
     return is_above and not operations.precedes(operation, removal)
 
 
@@ -115,7 +133,7 @@ def decide(
 
 
 def settle(
-    operations: Operations, before: Settled, arrived: Sequence[Operation]
+    operations: Operations, before: Settled, arrived: Sequence[Operation], ended: Sequence[Operation]
 ) -> tuple[Settled, list[Operation], int]:
     """Settle all removals and revocations that are here, when some have come to others.
 
@@ -123,13 +141,15 @@ def settle(
         operations: All that is here, those that have come included.
         before: How the others are settled.
         arrived: Removals and revocations that have come.
+        ended: Recovery grants that have ended.
 
     Returns:
         How all are settled, those that are held by other rights than before, and the number of questions asked.
     """
     run = _Run(operations, before.overruled, lambda _one: True, arrived)
-    run.ask_all(arrived, spreads=True)
-    return Settled(before.count + len(arrived), run.overruled()), run.changed(), run.asked
+    run.ask_all([*arrived, *find_resting(operations, ended).removals], spreads=True)
+    settled = Settled(before.count + len(arrived), run.overruled(), before.ended + len(ended))
+    return settled, run.changed(), run.asked
 
 
 class _Run:

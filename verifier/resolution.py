@@ -23,6 +23,8 @@ class Settled:
     count: int = 0
     """Removals and revocations of the set, without leaves."""
     overruled: Mapping[CommitId, frozenset[Right]] = field(default_factory=dict)
+    ended: int = 0
+    """Recovery grants that ended among all that is here (`Operations.ended_grants`); of other sets it is not counted."""
 
 
 class Resolution:
@@ -38,7 +40,7 @@ class Resolution:
         last = (operations[head].num for head in self.heads)
         self._end = len(operations) if self._is_whole else max(last, default=-1) + 1
         """A number that is larger than those of all within."""
-        self._rights = Rights(operations, self.is_within, self.acts_of, has_no_removals=not settled.count)
+        self._rights = Rights(operations, self.is_within, self.acts_of, is_calm=self.is_calm)
         self._held: dict[UserId, Permission | None] = {}
         self._holders: tuple[int, int] | None = None
         self._unsure: set[UserId] = set()
@@ -87,9 +89,9 @@ class Resolution:
         return self._is_whole and self._end == len(self._operations)
 
     @property
-    def has_no_removals(self) -> bool:
-        """Return True if the set has no removals and revocations, so that all of it counts."""
-        return not self.settled.count
+    def is_calm(self) -> bool:
+        """Return True if all of the set counts for sure: it has no removals and revocations, and no recovery grant ended."""
+        return not self.settled.count and not self._operations.ended_grants
 
     @property
     def counting(self) -> frozenset[CommitId]:
@@ -140,6 +142,11 @@ class Resolution:
         """Return True if an operation within this set counts (R2), or as far as what acts above a right tells (R6)."""
         return self._rights.counts(operation, below)
 
+    def is_undiminished(self, credential: Operation) -> bool:
+        """Return True if a credential counts, and if it is a move, nothing was taken of the rights that it passes on."""
+        at_once = Deed(UserId(b""), lambda _one: False, lambda _removal: True)
+        return self._rights.highest(at_once, credential) == self._operations.granted(credential)
+
     def acts_of(self, removal: Operation) -> frozenset[Right]:
         """Return the rights that hold a removal or revocation; none where it does not count or is not within this set."""
         if not self.is_within(removal):
@@ -147,17 +154,17 @@ class Resolution:
         return self.settled.overruled.get(removal.commit_id, removal.acts)
 
     def has_effect(self, removal: Operation) -> bool:
-        """Return True if a removal or revocation is within this set and counts."""
+        """Return True if a removal or revocation is within this set and counts. A move does as a leave."""
         return self.is_within(removal) if removal.is_leave else bool(self.acts_of(removal))
 
     def counting_removals_of(self, user: UserId) -> list[Operation]:
-        """Return the removals of this user that count, leaves among them."""
+        """Return the removals of this user that count, leaves and moves among them."""
         return [one for one in self._operations.removals_of(user) if self.has_effect(one)]
 
-    def rights_held(self, user: UserId, lowest: Permission = Permission.READ) -> list[Right]:
+    def rights_held(self, user: UserId, lowest: int = Permission.READ) -> list[Right]:
         """Return the rights that a user holds after this set, from a permission on."""
         deed = self._rights.deed_after(user)
-        return [right for right in self._rights_after(user, lowest) if self._rights.holds(deed, right)]
+        return [right for right in self._rights_for(deed, lowest) if self._rights.holds(deed, right)]
 
     def credentials_of(self, user: UserId) -> list[Operation]:
         """Return the credentials that make a user a member: those of which a right is held."""
@@ -178,7 +185,7 @@ class Resolution:
         found = {
             one.commit_id: one
             for right in self._rights_for(deed, needs)
-            if rights.counts(operations[right.credential])
+            if rights.counts(operations.origin(right.credential))
             for one in rights.removals_taking(deed, right)
         }
         return operations.in_order(found.values())
@@ -239,8 +246,15 @@ class Resolution:
     # --- removals (M7) ---
 
     def find_taken(self, user: UserId, keeps: Permission | None) -> list[Right]:
-        """Return the rights that a removal made after this set is to take from a user."""
-        return [one for one in self.rights_held(user) if one.permission > (keeps or 0)]
+        """Return the rights that a removal by another is to take from a user after this set (M7).
+
+        Where the user holds none above what is left, leaves are passed over: its key still acts by older pasts.
+        """
+        lowest = Permission.READ if keeps is None else keeps + 1
+        if held := self.rights_held(user, lowest):
+            return held
+        deed = self._rights.deed_after(user, ignores_leaves=True)
+        return [one for one in self._rights_for(deed, lowest) if self._rights.holds(deed, one)]
 
     def are_junior(self, taken: Iterable[Right], acting: Collection[Right]) -> bool:
         """Return True if for each of some rights one of others is senior to it."""
@@ -257,10 +271,7 @@ class Resolution:
                 highest = self._rights.highest(deed, credential, lowest) or highest
         return highest
 
-    def _rights_after(self, user: UserId, lowest: Permission) -> Iterable[Right]:
-        return self._rights_for(self._rights.deed_after(user), lowest)
-
-    def _rights_for(self, deed: Deed, needs: Permission) -> Iterable[Right]:
+    def _rights_for(self, deed: Deed, needs: int) -> Iterable[Right]:
         """Yield the rights by credentials in a deed's past that would suffice for it."""
         for credential in self._operations.grants_of(deed.user):
             if deed.follows(credential):

@@ -4,18 +4,19 @@ Rules R1 to R6 of membership-rules.md, by its words: `is_senior` (R1), `Rights.c
 (R3), `Rights.takes` (R4, R5), `Rights.are_met` (R6). A *right* is one permission of one credential.
 
     counts(x)       leads to holds(x, right)             for rights that suffice for x, or for who invited and who revoked
-    holds(x, right) leads to counts(right.credential)    and to what takes the right from x
+    holds(x, right) leads to counts(right's origin)      and to what takes the right from x, or on the way of moves from them
     takes(r, right) leads to the rights that hold r      of those alone that are senior to `right`
 
-All of these are senior to what was asked, so the recursion ends at the founding with one answer. It is cut in the middle:
-`acts` tells the rights that hold a removal, and `removals` finds them from the most senior right down. What is left goes
-from a credential to credentials in its past, without recursion of Python: a chain of grants may be longer than its stack.
+All of these are senior to what was asked, and a move is as senior as what it passes on. So the recursion ends at the
+founding with one answer. It is cut in the middle: `acts` tells the rights that hold a removal, and `removals` finds them
+from the most senior right down. What is left goes from a credential to credentials in its past, without recursion of
+Python: a chain of grants may be longer than its stack.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from protocol.formats.body import DeviceGrant, Join, Permission, Quorum, Remove
+from protocol.formats.body import Join, Move, Permission, Quorum, RecoveryGrant, Remove
 from protocol.ids import CommitId, UserId
 from verifier.operations import COUNCIL, Demand, Demands, Operation, Operations, Right
 
@@ -23,28 +24,43 @@ from verifier.operations import COUNCIL, Demand, Demands, Operation, Operations,
 def is_senior(operations: Operations, one: Right, other: Right) -> bool:
     """Return True if the first right is senior to the other one (R1).
 
-    A right is senior by a higher permission, or by the same one if its credential is in the past of the other's.
+    A right is senior by a higher permission, or by the same one if its origin is in the past of the other's.
     """
     if one.permission != other.permission:
         return one.permission > other.permission
-    return operations.precedes(operations[one.credential], operations[other.credential])
+    return operations.precedes(operations.origin(one.credential), operations.origin(other.credential))
 
 
 def left_by(removal: Operation) -> int:
-    """Return the permission that a removal leaves, 0 where it excludes."""
-    assert isinstance(removal.body, Remove)
-    return removal.body.keeps or 0
+    """Return the permission that a removal leaves, 0 where it excludes, or is a move."""
+    assert isinstance(removal.body, Remove | Move)
+    return (removal.body.keeps or 0) if isinstance(removal.body, Remove) else 0
 
 
 def place_of(operations: Operations, right: Right) -> tuple[int, int]:
     """Return a place in an order in which senior rights stand first. Equal places mean nothing."""
-    rank, _ = operations.place(operations[right.credential])
+    rank, _ = operations.place(operations.origin(right.credential))
     return -right.permission, rank
 
 
-def is_device_grant(credential: Operation, author: UserId) -> bool:
-    """Return True if a credential is a device grant by this author."""
-    return isinstance(credential.body, DeviceGrant) and credential.author == author
+def is_own_device_grant(
+    operations: Operations, credential: Operation, user: UserId, is_here: Callable[[Operation], bool]
+) -> bool:
+    """Return True if a credential is a device grant by a user, or by its forerunners by moves that are here."""
+    return credential.is_device_grant and (
+        credential.author == user or credential.author in operations.with_forerunners(user, is_here)
+    )
+
+
+def credentials_for(operations: Operations, operation: Operation, needs: Permission) -> list[Operation]:
+    """Return the credentials in an operation's past with rights that would suffice for it: of a move, what it passes on."""
+    if isinstance(operation.body, Move):
+        return [operations[operation.body.credential]]
+    return [
+        credential
+        for credential in operations.grants_of(operation.author)
+        if operations.granted(credential) >= needs and operations.precedes(credential, operation)
+    ]
 
 
 def rights_for(operations: Operations, operation: Operation) -> Iterator[Right]:
@@ -54,10 +70,8 @@ def rights_for(operations: Operations, operation: Operation) -> Iterator[Right]:
         yield council
         return
     if operation.needs is not None:
-        for credential in operations.grants_of(operation.author):
-            granted = operations.granted(credential)
-            if granted >= operation.needs and operations.precedes(credential, operation):
-                yield from rights_of(credential, operation.needs, granted)
+        for credential in credentials_for(operations, operation, operation.needs):
+            yield from rights_of(credential, operation.needs, operations.granted(credential))
     for quorum in {demand.quorum: None for one in operation.demands for demand in one.of_each}:
         yield Right(quorum, Permission.OWNER)
 
@@ -78,6 +92,8 @@ class Deed:
     is_known_to: Callable[[Operation], bool]
     """Returns True of a removal that has it in its past, or names it."""
     demands: tuple[Demands, ...] = ()
+    ignores_leaves: bool = False
+    """What a removal of another is to take is asked as if no leave of the member took anything (M7)."""
 
 
 class Rights:
@@ -89,17 +105,17 @@ class Rights:
         is_within: Callable[[Operation], bool],
         acts: Callable[[Operation], Collection[Right]],
         *,
-        has_no_removals: bool = False,
+        is_calm: bool = False,
     ) -> None:
         """Work on the operations for which `is_within` returns True.
 
         `acts` returns the rights that hold a removal or revocation of the set. For other operations it returns none. If
-        `has_no_removals`, all operations of the set count.
+        `is_calm`, all operations of the set count.
         """
         self._operations = operations
         self._is_within = is_within
         self._acts = acts
-        self._is_calm = has_no_removals
+        self._is_calm = is_calm
         self._verdicts: dict[UserId, dict[CommitId, bool]] = {}
         self._verdicts_below: dict[Right, dict[CommitId, bool]] = {}
 
@@ -142,7 +158,7 @@ class Rights:
             if one.commit_id not in found and self._known(one, below) is None:
                 rests_on = self._rests_on(one)
                 found[one.commit_id] = one, rests_on
-                ahead += rests_on
+                ahead += (self._operations.origin(other.commit_id) for other in rests_on)
         for one, rests_on in sorted(found.values(), key=lambda pair: pair[0].num):
             if below is None:
                 verdicts = self._verdicts.setdefault(one.author, {})
@@ -152,25 +168,29 @@ class Rights:
 
     def _rests_on(self, operation: Operation) -> list[Operation]:
         """Return the invitation of a join; of another operation, the credentials of rights that suffice."""
-        operations, body = self._operations, operation.body
-        if isinstance(body, Join):
-            return [operations[body.invitation]]
-        if operation.needs is None:
-            return []
-        return [
-            credential
-            for credential in operations.grants_of(operation.author)
-            if operations.granted(credential) >= operation.needs
-            and operations.precedes(credential, operation)
-        ]
+        if isinstance(operation.body, Join):
+            return [self._operations[operation.body.invitation]]
+        return (
+            [] if operation.needs is None else credentials_for(self._operations, operation, operation.needs)
+        )
 
     def _judge(self, operation: Operation, rests_on: list[Operation], below: Right | None) -> bool:
         if isinstance(operation.body, Join):
             return self.counts(rests_on[0], below) and not self.revokers(operation, below)
         if operation.needs is None:
             return True
+        if isinstance(operation.body, RecoveryGrant) and self._is_ended(operation):
+            return False
         deed, needs = self.deed_of(operation), operation.needs
         return any(self.highest(deed, one, needs, below) is not None for one in rests_on)
+
+    def _is_ended(self, grant: Operation) -> bool:
+        """Return True if a naming of friends in the set ends a recovery grant, whether it counts or not."""
+        operations = self._operations
+        return any(
+            self._is_within(naming) and operations.ends(naming, grant)
+            for naming in operations.namings.get(grant.author, ())
+        )
 
     def revokers(self, join: Operation, below: Right | None = None) -> list[Operation]:
         """Return the revocations that count and are concurrent with a join by their invitation; of another kind, none."""
@@ -197,17 +217,20 @@ class Rights:
             operation.demands,
         )
 
-    def deed_after(self, user: UserId, heads: Sequence[CommitId] | None = None) -> Deed:
+    def deed_after(
+        self, user: UserId, heads: Sequence[CommitId] | None = None, *, ignores_leaves: bool = False
+    ) -> Deed:
         """Return what is asked about a user after some heads of the set, or after all of it."""
         if heads is None:
-            return Deed(user, self._is_within, lambda _removal: False)
+            return Deed(user, self._is_within, lambda _removal: False, ignores_leaves=ignores_leaves)
         is_within = self._operations.is_within
         return Deed(user, lambda one: is_within(one, heads), lambda removal: not is_within(removal, heads))
 
     def holds(self, deed: Deed, right: Right) -> bool:
         """Return True if a right is held for a deed (R3): its credential counts, and no removal takes it.
 
-        That of the council is, wherever it suffices (Q4).
+        That of the council is, wherever it suffices (Q4). Of a move, its origin is to count, and no removal to take the
+        right from any holder on the way (`removals_taking`). So no question asks for lower rights than its own.
 
         Args:
             deed: What is done, with its past.
@@ -215,7 +238,7 @@ class Rights:
         """
         if right.permission == COUNCIL:
             return True
-        credential = self._operations[right.credential]
+        credential = self._operations.origin(right.credential)
         if not self.counts(credential):
             return False
         is_own = not isinstance(credential.body, Quorum)
@@ -233,7 +256,7 @@ class Rights:
         leaves.
         """
         permission = int(self._operations.granted(credential))
-        if permission < lowest or not self.counts(credential, below):
+        if permission < lowest or not self.counts(self._operations.origin(credential.commit_id), below):
             return None
         while permission >= lowest:
             right = Right(credential.commit_id, Permission(permission))
@@ -244,10 +267,21 @@ class Rights:
         return None
 
     def removals_taking(self, deed: Deed, right: Right, below: Right | None = None) -> Iterator[Operation]:
-        """Yield the removals that take a right from a deed, the latest first."""
-        for removal in reversed(self._operations.removals_of(deed.user)):
+        """Yield the removals that take a right from a deed, the latest first; then those that took it before a move.
+
+        The latter take the right of the same permission, by the credential passed on, from the move of an earlier holder
+        (R3). Costs O(removals of the user, and of at most MOVE_COUNT_MAX earlier holders).
+        """
+        operations = self._operations
+        for removal in reversed(operations.removals_of(deed.user)):
             if self.takes(removal, right, deed, below):
                 yield removal
+        for move in operations.moves_of(operations[right.credential]):
+            assert isinstance(move.body, Move), "of these it is made"
+            passed_on, at_move = Right(move.body.credential, right.permission), self.deed_of(move)
+            for removal in reversed(operations.removals_of(move.author)):
+                if self.takes(removal, passed_on, at_move, below):
+                    yield removal
 
     # --- R4, R5 ---
 
@@ -256,16 +290,19 @@ class Rights:
 
         A removal takes rights above the permission that it leaves, if they are junior to a right that holds the
         removal. It takes nothing from a credential that has it in its past, nor from a deed that it has in its own past
-        or names. A leave takes rights from what follows it. A device removal takes those alone that its author's device
-        grants give.
+        or names. A leave takes rights from what follows it; a move does, whether it counts or not. A device removal takes
+        those alone that its author's own device grants give.
         """
         operations = self._operations
         if left_by(removal) >= right.permission:
             return False
         credential = operations[right.credential]
         if removal.is_leave:
-            return deed.follows(removal) and not operations.precedes(removal, credential)
-        if removal.is_device_removal and not is_device_grant(credential, removal.author):
+            is_heard = not deed.ignores_leaves and deed.follows(removal)
+            return is_heard and not operations.precedes(removal, credential)
+        if removal.is_device_removal and not is_own_device_grant(
+            operations, credential, removal.author, lambda move: operations.precedes(move, removal)
+        ):
             return False
         return (
             any(

@@ -19,6 +19,8 @@ from protocol.formats.body import (
     Grant,
     Invite,
     Join,
+    Move,
+    RecoveryGrant,
     Remove,
     RepoInit,
     Revoke,
@@ -35,7 +37,7 @@ MEMBERS: Final = "members"
 """Kind of the tangle of who came and went in one epoch."""
 EPOCH: Final = "epoch"
 """Kind of the tangle of what starts epochs."""
-ABOUT_MEMBERS: Final = (Invite, Join, Grant, DeviceGrant, Remove, Revoke, EpochHand)
+ABOUT_MEMBERS: Final = (Invite, Join, Grant, DeviceGrant, Move, RecoveryGrant, Remove, Revoke, EpochHand)
 """Bodies of the commits of MEMBERS."""
 STARTS_EPOCH: Final = (RepoInit, EpochInit)
 """Bodies of the commits of EPOCH."""

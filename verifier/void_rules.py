@@ -60,7 +60,7 @@ def find_void(
         needs: What its author must hold for it.
     """
     now, operations = membership.now(), membership.operations
-    if now.has_no_removals:
+    if now.is_calm:
         return None
     if proposal is not None and not now.are_met(_demands(membership, proposal, seen)):
         return Void("N4")

@@ -9,7 +9,7 @@ from typing import Final
 from protocol.crypto.epoch_boxes import epoch_mark, writers_mark
 from protocol.crypto.hashing import writers_topic_seed
 from protocol.crypto.keys import BlockKey, EpochKey, InvitationSeed, RepoSeed, UserSeed, WritersSecret
-from protocol.crypto.signing import key_pair, public_key
+from protocol.crypto.signing import key_pair, public_key, sign
 from protocol.formats.block import Reference as BlockReference
 from protocol.formats.body import (
     Adopt,
@@ -17,12 +17,16 @@ from protocol.formats.body import (
     Body,
     BranchEdit,
     DeviceGrant,
+    FriendSignature,
     Grant,
     Invite,
     Join,
+    Move,
     Permission,
     ProposeRemoval,
     Quorum,
+    RecoveryFriends,
+    RecoveryGrant,
     Remove,
     RepoInit,
     Revoke,
@@ -31,7 +35,7 @@ from protocol.formats.body import (
 from protocol.formats.commit import NO_EPOCH, NO_MARK, Commit, Content, Links
 from protocol.formats.content import Post
 from protocol.formats.epochs import NONCE_SIZE, EpochStatement, seal_topic
-from protocol.formats.proofs import certify_repo, prove_invitation
+from protocol.formats.proofs import certify_repo, prove_invitation, recovery_digest
 from protocol.ids import BranchId, CommitId, EpochId, InvitationKey, Signature, UserId, root_branch
 from tests.support.ids import as_commit_id, as_object_id
 from tests.support.reference_membership import ADMIN, MANAGE, OWNER, READ, WRITE, Op, Reference
@@ -71,8 +75,8 @@ class Step:
 
     author: str
     kind: str
-    """grant, lend (to a device), remove, invite, join, revoke, quorum, propose, approve, act. A post is an act that needs
-    write."""
+    """grant, lend (to a device), remove, invite, join, revoke, quorum, propose, approve, move, friends, recover, act. A
+    post is an act that needs write."""
     user: str
     level: int
     acks: tuple[int, ...]
@@ -90,6 +94,14 @@ class Step:
                 return Grant(USERS[self.user], Permission(self.level))
             case "lend":
                 return DeviceGrant(USERS[self.user], Permission(self.level))
+            case "move":
+                return Move(USERS[self.user], commit_id(self.target))
+            case "friends":
+                return RecoveryFriends(tuple(sorted(USERS[name] for name in self.names)), self.level)
+            case "recover":
+                gives = commit_id(self.target), USERS[self.user], Permission(self.level)
+                signatures = sorted(_sign_recovery(name, *gives) for name in self.names)
+                return RecoveryGrant(*gives, tuple(FriendSignature(*one) for one in signatures))
             case "remove":
                 return Remove(USERS[self.user], keeps, ())
             case "invite":
@@ -115,7 +127,7 @@ class Step:
     def op(self, past: frozenset[int]) -> Op:
         """Return the same for the reference."""
         kind, level = (self.kind, self.level) if self.kind != "post" else ("act", WRITE)
-        user = self.user if kind in ("grant", "lend", "remove", "propose") else ""
+        user = self.user if kind in ("grant", "lend", "remove", "propose", "move", "recover") else ""
         return Op(
             self.author,
             past,
@@ -138,6 +150,14 @@ def _invitation_key() -> InvitationKey:
 @cache
 def _proof(user: UserId) -> Signature:
     return prove_invitation(InvitationSeed(b"i" * 32), REPO, user)
+
+
+@cache
+def _sign_recovery(
+    name: str, naming: CommitId, user: UserId, permission: Permission
+) -> tuple[UserId, Signature]:
+    secret = key_pair(UserSeed(name.encode().ljust(32)))[1]
+    return USERS[name], sign(secret, recovery_digest(REPO, naming, user, permission))
 
 
 def commit_id(number: int) -> CommitId:
@@ -273,6 +293,9 @@ class Twins:
                 assert found.acts_of(operation) == {(commit_id(one), level) for one, level in held}, number
             else:
                 self._compare_past(found, whole, number)
+        for user in operations.users():
+            rights = {(commit_id(right.credential), right.level) for right in world.held(NAME_OF[user])}
+            assert set(found.rights_held(user)) == rights, NAME_OF[user]
         members = {NAME_OF[user]: int(held) for user, held in found.members().items()}
         assert members == world.members()
         return members
@@ -318,7 +341,9 @@ def parse(description: str) -> list[Step]:
 
     Also `ben * tab write < 1`, a device grant, `i: ann invite write < 0`, `ben join i < i`, `ann revoke i < i`,
     `q: ann quorum 2 ben cat < 3`, which covers
-    removals, `p: ben propose dan < q`, `cat approve p < p`, and `ann act admin < 1`. Lines have the numbers 1, 2, ... or
+    removals, `p: ben propose dan < q`, `cat approve p < p`, and `ann act admin < 1`. `ben move tab i < 3` passes on what the
+    line `i` gives; `f: ben friends 2 cat dan < 3` names friends, and `cat recover f pad write cat dan < f` has their
+    signatures. Lines have the numbers 1, 2, ... or
     the name before the colon; after `<` stand those of what they follow.
     """
     steps: list[Step] = []
@@ -342,6 +367,12 @@ def _parse_step(
             return Step(author, kind, author, int(words[0]), acks, names=tuple(words[1:]))
         case "join" | "revoke" | "approve":
             return Step(author, kind, author, 0, acks, numbers[words[0]])
+        case "move":
+            return Step(author, kind, words[0], 0, acks, numbers[words[1]])
+        case "friends":
+            return Step(author, kind, author, int(words[0]), acks, names=tuple(words[1:]))
+        case "recover":
+            return Step(author, kind, words[1], level, acks, numbers[words[0]], tuple(words[3:]))
     user = next((word for word in words if word not in LEVELS), author)
     return Step(author, kind, user, level, acks)
 

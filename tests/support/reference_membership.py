@@ -1,4 +1,4 @@
-"""The membership rules M3 to M8, M12 to M14, M17, Q1 to Q3 and R1 to R6 over plain sets, written for clarity alone.
+"""The membership rules M3 to M8, M12 to M14, M17 to M20, Q1 to Q3 and R1 to R6 over plain sets, written for clarity alone.
 
 The rules are in docs/specification/membership-rules.md; words and names are those of its definitions. Slow: everything is
 computed from scratch for every set of operations, by the recursion as the rules state it. Members are names, operations
@@ -20,6 +20,9 @@ class Op:
     invite: to `level`, for `uses` users       join, revoke: `target` is the invitation
     quorum: `names` sign, `level` of them      propose: to leave `user` with `level`; approve: `target` is the proposal
     act: anything else, which needs `level`    withdraw: `target` is an act of its author's
+    move: `target` is the credential that `user` gets
+    friends: `names` are the friends, of whom `level` must sign
+    recover: as lend, by `target`, which names friends; `names` signed
     """
 
     author: str
@@ -35,24 +38,45 @@ class Op:
     covers: bool = True
     """A quorum has this if it covers removals."""
     is_of_device: bool = False
-    """A removal has this if all that it is to take is by device grants (`lend`) of its author's."""
+    """A removal has this if all that it is to take is by own device grants (`lend`, `recover`) of its author's."""
+    publisher: str = ""
+    """Who signs the commit of a `recover`. Its author is the member."""
 
     @property
     def is_leave(self) -> bool:
         """Return True if it takes something from its own author."""
-        return self.kind == "remove" and self.user == self.author
+        return self.kind == "move" or (self.kind == "remove" and self.user == self.author)
+
+    @property
+    def removed(self) -> str:
+        """Return the member from whom it takes something."""
+        return self.author if self.kind == "move" else self.user
+
+    @property
+    def leaves(self) -> int:
+        """Return the permission that a removal leaves."""
+        return 0 if self.kind == "move" else self.level
+
+    @property
+    def is_device_grant(self) -> bool:
+        """Return True if a device of its author gets a permission by it."""
+        return self.kind in ("lend", "recover")
 
     @property
     def needed(self) -> int:
         """Return the permission that it needs, or 0."""
+        if self.is_of_device or self.kind in ("approve", "move", "friends"):
+            return READ
         if self.is_leave:
             return 0
-        if self.is_of_device:
-            return READ
-        needs = {"found": 0, "join": 0, "withdraw": 0, "quorum": OWNER, "approve": READ, "propose": WRITE}
-        return {**needs, "grant": max(ADMIN, self.level), "act": self.level, "lend": self.level}.get(
-            self.kind, ADMIN
-        )
+        needs = {"found": 0, "join": 0, "withdraw": 0, "quorum": OWNER, "propose": WRITE}
+        levels = {
+            "grant": max(ADMIN, self.level),
+            "act": self.level,
+            "lend": self.level,
+            "recover": self.level,
+        }
+        return {**needs, **levels}.get(self.kind, ADMIN)
 
 
 class Right(NamedTuple):
@@ -71,6 +95,8 @@ class Deed:
     known_to: frozenset[int] = frozenset()
     removal: int | None = None
     """The removal of another that this is."""
+    passes_leaves: bool = False
+    """No leave of the author is asked."""
 
 
 class Reference:
@@ -83,9 +109,13 @@ class Reference:
 
     def admit(self, number: int, op: Op) -> bool:
         """Judge an operation by its past, and keep it if it may be."""
+        if op.kind == "recover":
+            if not self._is(op.target, "friends", op.past):
+                return False
+            op = replace(op, author=self.ops[op.target].author, publisher=op.author)
         if op.kind == "remove" and not op.is_leave:
-            taken = [right for right in self.world(op.past).held(op.user) if right.level > op.level]
-            is_of_device = bool(taken) and all(self.is_lent(right, op.author) for right in taken)
+            taken = self.to_take(op)
+            is_of_device = bool(taken) and all(self.is_own(right, op.author, op.past) for right in taken)
             op = replace(op, is_of_device=is_of_device)
         self.ops[number] = op
         if not self._may_be(number, op):
@@ -122,17 +152,23 @@ class Reference:
         before = self.world(op.past)
         mine, theirs = before.level(op.author), before.level(op.user)
         if op.kind == "remove":
-            return op.level < theirs and (op.is_leave or self._may_remove(number, op, before, mine))
+            return op.level < mine if op.is_leave else self._may_remove(number, op, mine)
         if op.kind == "join":
             return self._may_join(op, before)
         if op.kind == "withdraw":
             return op.target in op.past and self.ops[op.target].author == op.author
+        if op.is_device_grant:
+            is_signed = op.kind == "lend" or self._may_recover(op, before)
+            return mine >= op.level > theirs and is_signed and self._may_lend(op, before)
+        if op.kind == "move":
+            return self._may_move(op, before)
+        if op.kind == "friends":
+            return mine >= READ and self._may_name(op)
         return mine >= op.needed and {
             "grant": not any(
-                right.level >= op.level and self.ops[right.credential].kind != "lend"
+                right.level >= op.level and not self.ops[right.credential].is_device_grant
                 for right in before.held(op.user)
             ),
-            "lend": theirs < op.level and self._may_lend(op, before),
             "invite": op.level <= WRITE,
             "revoke": self._is(op.target, "invite", op.past),
             "quorum": 0 < op.level <= len(op.names) and all(before.level(name) for name in op.names),
@@ -143,30 +179,97 @@ class Reference:
     def _is(self, number: int, kind: str, past: Collection[int]) -> bool:
         return number in past and self.ops[number].kind == kind
 
-    def _may_remove(self, number: int, op: Op, before: "World", mine: int) -> bool:
+    def to_take(self, op: Op) -> list[Right]:
+        """Return the rights that a removal of another is to take."""
+        before = self.world(op.past)
+        held = [right for right in before.held(op.user) if right.level > op.level]
+        return held or [right for right in before.held_but_for_leaves(op.user) if right.level > op.level]
+
+    def _may_remove(self, number: int, op: Op, mine: int) -> bool:
         """Return True if all that it is to take is junior to a right by which it is held, and its author may write (M7).
 
         For a device removal a reader suffices.
         """
         here = World(self, op.past | {number})  # not remembered: nobody has accepted it yet
         acting = [right for right in here.rights(number) if here.holds(here.deed(number), right)]
-        taken = [right for right in before.held(op.user) if right.level > op.level]
-        return mine >= (READ if op.is_of_device else WRITE) and all(
-            any(self.is_senior(one, right) for one in acting) for right in taken
+        taken = self.to_take(op)
+        return (
+            bool(taken)
+            and mine >= (READ if op.is_of_device else WRITE)
+            and all(any(self.is_senior(one, right) for one in acting) for right in taken)
         )
 
     def _may_lend(self, op: Op, before: "World") -> bool:
         """Return True if a right that is not lent has the permission, and few were lent before (M17)."""
-        lent = {one for one in op.past if self.ops[one].kind == "lend" and self.ops[one].author == op.author}
-        held = {self.ops[one].user for one in lent} - {op.user}
-        others = {user for user in held if any(right.credential in lent for right in before.held(user))}
-        own = [right for right in before.held(op.author) if self.ops[right.credential].kind != "lend"]
-        return any(right.level >= op.level for right in own) and len(lent) <= 63 and len(others) <= 14
+        authors = {op.author} | self.forerunners(op.author, op.past)
+        own = {one for one in op.past if self.ops[one].is_device_grant and self.ops[one].author in authors}
+        others = {self.ops[one].user for one in own} - {op.author, op.user}
+        holders = [user for user in others if any(right.credential in own for right in before.held(user))]
+        published = [one for one in own if self.ops[one].kind == "lend" and self.ops[one].author == op.author]
+        return (
+            any(
+                right.level >= op.level and not self.ops[right.credential].is_device_grant
+                for right in before.held(op.author)
+            )
+            and (op.kind == "recover" or len(published) <= 63)
+            and len(holders) <= 14
+        )
 
-    def is_lent(self, right: Right, author: str) -> bool:
-        """Return True if a device grant of this author's gives a right."""
+    def forerunners(self, user: str, past: frozenset[int]) -> set[str]:
+        """Return the authors of moves to a user in a past, and their forerunners there."""
+        found: set[str] = set()
+        ahead = {user}
+        while ahead:
+            ahead = {
+                self.ops[one].author
+                for one in past
+                if self.ops[one].kind == "move" and self.ops[one].user in ahead
+            } - found
+            found |= ahead
+        return found
+
+    def is_own(self, right: Right, user: str, past: frozenset[int]) -> bool:
+        """Return True if a user's own device grant gives a right, by its forerunners in a past."""
         credential = self.ops[right.credential]
-        return credential.kind == "lend" and credential.author == author
+        return credential.is_device_grant and credential.author in {user} | self.forerunners(user, past)
+
+    def _may_move(self, op: Op, before: "World") -> bool:
+        """Return True if a place may pass to a device (M18)."""
+        chain = [op.target]
+        while chain[-1] in op.past and self.ops[chain[-1]].kind == "move":
+            chain.append(self.ops[chain[-1]].target)
+        mine, theirs = before.held(op.author), before.held(op.user)
+        return (
+            any(right.credential == op.target for right in mine)
+            and self.ops[op.target].kind in ("found", "grant", "join", "move")
+            and len(chain) - 1 <= 15
+            and op.user != op.author
+            and bool(theirs)
+            and all(self.is_own(right, op.author, op.past) for right in theirs)
+        )
+
+    def _may_name(self, op: Op) -> bool:
+        """Return True if these may be friends, and so many of them asked (M19)."""
+        count = len(op.names)
+        return count == len({*op.names} - {op.author}) <= 15 and (
+            count < 2 * op.level <= 2 * count if count else op.level == 0
+        )
+
+    def _may_recover(self, op: Op, before: "World") -> bool:
+        """Return True if friends may let a device in (M20), beside what M17 asks."""
+        naming = self.ops[op.target]
+        others = [self.ops[one] for one in op.past]
+        return (
+            before.level(op.publisher) >= READ
+            and not any(
+                one.kind == "friends" and one.author == op.author and op.target in one.past for one in others
+            )
+            and not any(
+                one.kind == "recover" and (one.target, one.user) == (op.target, op.user) for one in others
+            )
+            and len(set(op.names)) == len(op.names) >= max(naming.level, 1)
+            and set(op.names) <= set(naming.names)
+        )
 
     def _may_join(self, op: Op, before: "World") -> bool:
         """Return True if an invitation admits the author (M4)."""
@@ -175,7 +278,7 @@ class Reference:
         invitation = self.ops[op.target]
         joins = {one for one in op.past if self.ops[one].target == op.target and self.ops[one].kind == "join"}
         joined = {self.ops[one].author for one in joins if before.counts(one)}
-        removals = [one for one in before.counting() if self.ops[one].user == op.author]
+        removals = [one for one in before.counting() if self.ops[one].removed == op.author]
         return (
             not any(self.ops[one].target == op.target for one in before.counting())
             and all(one in invitation.past for one in removals)
@@ -186,18 +289,25 @@ class Reference:
     # --- R1 ---
 
     def is_senior(self, one: Right, other: Right) -> bool:
-        """Return True if it has a higher permission, or the same one by a credential in the other's past."""
+        """Return True if it has a higher permission, or the same one by an origin in the past of the other's."""
         return one.level > other.level or (
-            one.level == other.level and one.credential in self.ops[other.credential].past
+            one.level == other.level
+            and self.origin(one.credential) in self.ops[self.origin(other.credential)].past
         )
+
+    def origin(self, credential: int) -> int:
+        """Return the origin of a credential's rights."""
+        return self.origin(self.ops[credential].target) if self.ops[credential].kind == "move" else credential
 
     def carried(self, number: int, user: str) -> int:
         """Return the permission that an operation gives to a member as a credential, or 0."""
         op = self.ops[number]
         if op.kind == "found":
             return OWNER * (user in op.names)
-        if op.kind in ("grant", "lend"):
+        if op.kind in ("grant", "lend", "recover"):
             return op.level * (op.user == user)
+        if op.kind == "move":
+            return self.carried(op.target, op.author) * (op.user == user)
         return self.ops[op.target].level * (op.author == user) if op.kind == "join" else 0
 
 
@@ -208,7 +318,7 @@ class World:
         self._reference = reference
         self._ops = reference.ops
         self.whole = whole
-        self._removals = [one for one in whole if self._ops[one].kind == "remove"]
+        self._removals = [one for one in whole if self._ops[one].kind in ("remove", "move")]
         self._revocations = [one for one in whole if self._ops[one].kind == "revoke"]
         self._known: dict[tuple[Deed, Right, Right | None], bool] = {}
 
@@ -222,6 +332,11 @@ class World:
         deed = Deed(user, self.whole if past is None else past, known_to)
         return [right for right in self.rights_of(deed, READ) if self.holds(deed, right)]
 
+    def held_but_for_leaves(self, user: str) -> list[Right]:
+        """Return the rights that a member would hold after the set if its leaves took nothing there (M7)."""
+        deed = Deed(user, self.whole, passes_leaves=True)
+        return [right for right in self.rights_of(deed, READ) if self.holds(deed, right)]
+
     def members(self) -> dict[str, int]:
         """Return everybody who holds a permission, with the highest."""
         ops = [self._ops[one] for one in self.whole]
@@ -230,7 +345,11 @@ class World:
 
     def counting(self) -> frozenset[int]:
         """Return the removals and revocations that count, leaves among them."""
-        return frozenset(one for one in (*self._removals, *self._revocations) if self.counts(one))
+        return frozenset(
+            one
+            for one in (*self._removals, *self._revocations)
+            if self._ops[one].is_leave or self.counts(one)
+        )
 
     # --- R2 ---
 
@@ -245,8 +364,22 @@ class World:
                 and self._acts(one, below)
                 for one in self._revocations
             )
+        if op.kind == "recover" and self._is_ended(number):
+            return False
         deed = self.deed(number)
         return not op.needed or any(self.holds(deed, right, below) for right in self.rights(number))
+
+    def _is_ended(self, number: int) -> bool:
+        """Return True if a naming of friends beside a recovery grant follows the one that it names."""
+        op = self._ops[number]
+        return any(
+            self._ops[one].kind == "friends"
+            and self._ops[one].author == op.author
+            and op.target in self._ops[one].past
+            and one not in op.past
+            and number not in self._ops[one].past
+            for one in self.whole
+        )
 
     def _acts(self, number: int, below: Right | None, *, on: Right | None = None) -> bool:
         """Return True if a right senior to `on` and to `below`, where these are given, holds a removal or revocation."""
@@ -270,6 +403,8 @@ class World:
         """Return the rights that suffice for an operation: its author's, and those of quorums for a removal."""
         op = self._ops[number]
         found = list(self.rights_of(self.deed(number), op.needed))
+        if op.kind == "move":
+            found = [right for right in found if right.credential == op.target]
         if op.kind == "remove" and not op.is_of_device:
             found += [Right(one, OWNER) for one in self._reference.world(op.past).covering()]
         return found
@@ -281,12 +416,20 @@ class World:
                 yield Right(one, level)
 
     def holds(self, deed: Deed, right: Right, below: Right | None = None) -> bool:
-        """Return True if a right is held: its credential counts, no removal takes it, and approvals suffice."""
+        """Return True if a right is held: its credential counts, no removal takes it, and approvals suffice.
+
+        For a right by a move, the move's author holds for the move what it passes on.
+        """
         asked = (deed, right, below)
         if asked not in self._known:
-            is_own = self._ops[right.credential].kind != "quorum"
+            credential = self._ops[right.credential]
+            is_own = credential.kind != "quorum"
             self._known[asked] = (
-                self.counts(right.credential, below)
+                (
+                    self.holds(self.deed(right.credential), Right(credential.target, right.level), below)
+                    if credential.kind == "move"
+                    else self.counts(right.credential, below)
+                )
                 and not (is_own and any(self.takes(one, right, deed, below) for one in self._removals))
                 and (deed.removal is None or self._is_approved(deed.removal, right))
             )
@@ -301,13 +444,15 @@ class World:
     def takes(self, number: int, right: Right, deed: Deed, below: Right | None = None) -> bool:
         """Return True if a removal takes a right from a deed."""
         removal = self._ops[number]
-        if removal.user != deed.author or removal.level >= right.level:
+        if removal.removed != deed.author or removal.leaves >= right.level:
             return False
         if number in self._ops[right.credential].past or number in deed.known_to:
             return False
-        if removal.is_of_device and not self._reference.is_lent(right, removal.author):
+        if removal.is_leave:
+            return number in deed.past and not deed.passes_leaves
+        if removal.is_of_device and not self._reference.is_own(right, removal.author, removal.past):
             return False
-        return number in deed.past if removal.is_leave else self._acts(number, below, on=right)
+        return self._acts(number, below, on=right)
 
     # --- R6, Q ---
 

@@ -180,7 +180,7 @@ def test_random_histories_are_judged_as_the_reference_does(seed: int, size: int,
     rng = Random(seed)
     twins = _tell(rng, size, NAMES[:founders])
     members = twins.check()
-    left = {step.author for step in twins.steps if step.kind == "remove" and step.user == step.author}
+    left = {step.author for number, step in enumerate(twins.steps) if twins.reference.ops[number].is_leave}
     assert all(members.get(name) == OWNER or name in left for name in NAMES[:founders]), "founders stay"
     assert twins.check_order(_any_order(rng, twins)) == members
     twins.check_restored(rng)
@@ -200,7 +200,9 @@ def _check_strong_removal(twins: Twins) -> None:
         rights = [Right(one, level) for one in whole if (level := reference.carried(one, step.user))]
         after = {right.credential for right in rights if number in twins.pasts[right.credential]}
         own = [right for right in rights if right.credential not in after]
-        if reference.ops[number].is_of_device and not all(reference.is_lent(one, step.author) for one in own):
+        if reference.ops[number].is_of_device and not all(
+            reference.is_own(one, step.author, twins.pasts[number]) for one in own
+        ):
             continue
         if not acting or not all(any(reference.is_senior(one, right) for one in acting) for right in own):
             continue
@@ -280,6 +282,9 @@ def _idea(rng: Random, twins: Twins, names: tuple[str, ...], acks: tuple[int, ..
 
     keeps = rng.choice((0, 0, 0, READ, WRITE, ADMIN))
     kinds = ["remove"] * 8 + ["grant"] * 6 + ["lend"] * 4 + ["invite", "join", "join", "revoke", "act"]
+    if lent := some("lend"):
+        kinds += ["move"] * 5
+    kinds += ["friends"] * 2 + ["recover"] * (4 if some("friends") else 0)
     if any(twins.steps[one].kind == "quorum" for one in past):
         kinds += ["propose"] * 4 + ["approve"] * 8 + ["quorum"]
     match rng.choice(kinds):
@@ -290,6 +295,23 @@ def _idea(rng: Random, twins: Twins, names: tuple[str, ...], acks: tuple[int, ..
             return Step(author, "remove", user, keeps, acks)
         case "grant" | "lend" as kind:
             return Step(author, kind, user, rng.choice(LEVELS), acks)
+        case "move":
+            given = [one for one in sorted(past) if twins.reference.carried(one, twins.steps[lent].author)]
+            target = rng.choice(given or [0])
+            person = author if rng.random() < 0.1 else twins.steps[lent].author
+            return Step(person, "move", twins.steps[lent].user, 0, acks, target)
+        case "friends":
+            friends = tuple(rng.sample(names, rng.randint(0, 3)))
+            return Step(
+                author, "friends", user, (len(friends) + 2) // 2 if friends else 0, acks, names=friends
+            )
+        case "recover":
+            naming = some("friends")
+            signers = twins.steps[naming].names
+            signers = signers if rng.random() < 0.8 else tuple(rng.sample(names, rng.randint(0, 2)))
+            return Step(
+                author, "recover", user, rng.choice((READ, WRITE, ADMIN, OWNER)), acks, naming, signers
+            )
         case "invite":
             level, uses = rng.choice((READ, WRITE, WRITE, MANAGE)), rng.randint(1, 2)
             return Step(author, "invite", user, level, acks, uses=uses, is_late=rng.random() < 0.1)
