@@ -223,25 +223,22 @@ class Membership:
         if before.heads is heads or not heads:
             return before
         settled, resting = before.settled, set[UserId]()
-        arrived, ended = operations.contestable[settled.count :], operations.ended_grants[settled.ended :]
-        if arrived or ended:
-            settled, changed, asked = settle(operations, settled, arrived, ended)
+        if arrived := operations.contestable[settled.count :]:
+            settled, changed, asked = settle(operations, settled, arrived)
             self.questions_asked += asked
-            resting = find_resting(operations, [*changed, *ended]).users
+            resting = find_resting(operations, changed).users
         has_epochs = len(operations.epochs) != self._epoch_count
         self._now = before.grown(heads, settled, self._touched, resting, has_epochs=has_epochs)
         self._touched, self._epoch_count = set(), len(operations.epochs)
         return self._now
 
     def changed_since(self, before: Settled) -> list[Operation]:
-        """Return the removals and revocations that other rights hold now than before, or that have come since, and the
-        recovery grants that have ended.
+        """Return the removals and revocations that other rights hold now than before, or that have come since.
 
         `before` is what `now` had `settled` at some time.
         """
         now, operations = self.now().settled, self.operations
         arrived = operations.contestable[before.count : now.count]
-        arrived += operations.ended_grants[before.ended : now.ended]
         if now.overruled is before.overruled:
             return list(arrived)
         known = {one.commit_id for one in arrived}
@@ -448,8 +445,6 @@ class Membership:
     def add(self, operation: Operation, acks: tuple[CommitId, ...]) -> None:
         """Keep an accepted operation."""
         settled = self.at(acks).settled if acks else Settled()
-        if settled.ended:
-            settled = Settled(settled.count, settled.overruled)
         said = operation.body
         is_noted = isinstance(said, DeviceBody) and is_signed(self._repo_id, operation)
         if isinstance(said, Hide | MembersCheckpoint) and self._is_admin(operation.author, acks):
@@ -512,8 +507,7 @@ class Membership:
 
     def settle_restored(self, overruled: Mapping[CommitId, frozenset[Right]]) -> None:
         """Take over which removals are overruled among all that was restored, so that none of them is asked about again."""
-        ended = len(self.operations.ended_grants)
-        settled = Settled(len(self.operations.contestable), overruled, ended)
+        settled = Settled(len(self.operations.contestable), overruled)
         self._now, self._touched = Resolution(self.operations, self.operations.heads(), settled), set()
         self._epoch_count = len(self.operations.epochs)
 

@@ -200,9 +200,6 @@ class Operations:
         """Namings of recovery friends, by member."""
         self.recovery_grants: dict[UserId, list[Operation]] = {}
         """Recovery grants, by the member in whose place they are made."""
-        self.ended_grants: list[Operation] = []
-        """Recovery grants that do not count where all is here, for a naming beside them (R2)."""
-        self._ended: set[CommitId] = set()
 
     def add(self, operation: Operation, acks: Iterable[CommitId]) -> None:
         """Add an operation whose acks were all added; the first is the root."""
@@ -273,7 +270,6 @@ class Operations:
                 self._approvals_of.setdefault(made.body.proposal, []).append(made)
             case RecoveryFriends():
                 self.namings.setdefault(made.author, []).append(made)
-                self._end_grants([made], self.recovery_grants.get(made.author, ()))
             case EpochInit():
                 self.epochs.append(made)
             case EpochHand():
@@ -297,21 +293,8 @@ class Operations:
             self.removals.append(made)
         elif isinstance(body, RecoveryGrant):
             self.recovery_grants.setdefault(made.author, []).append(made)
-            self._end_grants(self.namings.get(made.author, ()), [made])
         if self.granted(made) >= Permission.ADMIN:
             self._admins[body.user] = None
-
-    def _end_grants(self, namings: Iterable[Operation], grants: Iterable[Operation]) -> None:
-        for one in grants:
-            if one.commit_id not in self._ended and any(self.ends(naming, one) for naming in namings):
-                self._ended.add(one.commit_id)
-                self.ended_grants.append(one)
-
-    def ends(self, naming: Operation, grant: Operation) -> bool:
-        """Return True if a naming of friends is beside a recovery grant of its member, and follows the one it is by (R2)."""
-        assert isinstance(grant.body, RecoveryGrant), "called so"
-        is_beside = not self.precedes(naming, grant) and not self.precedes(grant, naming)
-        return is_beside and self.precedes(self[grant.body.friends], naming)
 
     def _add_prekey(self, made: Operation) -> None:
         stated = self._prekeys_of.setdefault(made.author, [])

@@ -45,10 +45,10 @@ class Resting:
 
 
 def find_resting(operations: Operations, removals: Iterable[Operation]) -> Resting:
-    """Find operations that may begin or cease to count when other rights hold these removals, or recovery grants end.
+    """Find operations that may begin or cease to count when other rights hold these removals.
 
-    These are the operations of the removed members that the removals did not know, what the grants' devices did, and what
-    depends on these. Costs O(these).
+    These are the operations of the removed members that the removals did not know, and what depends on them. Costs
+    O(these).
     """
     resting = Resting()
     found: set[CommitId] = set()
@@ -80,9 +80,6 @@ def find_resting(operations: Operations, removals: Iterable[Operation]) -> Resti
         elif isinstance(removal.body, Revoke):
             joins = operations.joins_by(removal.body.invitation)
             add(join for join in joins if _are_beside(operations, join, removal))
-        else:
-            resting.users.add(removal.author)
-            add((removal,))
     while ahead:
         one = ahead.pop()
         match one.body:
@@ -133,7 +130,7 @@ def decide(
 
 
 def settle(
-    operations: Operations, before: Settled, arrived: Sequence[Operation], ended: Sequence[Operation]
+    operations: Operations, before: Settled, arrived: Sequence[Operation]
 ) -> tuple[Settled, list[Operation], int]:
     """Settle all removals and revocations that are here, when some have come to others.
 
@@ -141,15 +138,13 @@ def settle(
         operations: All that is here, those that have come included.
         before: How the others are settled.
         arrived: Removals and revocations that have come.
-        ended: Recovery grants that have ended.
 
     Returns:
         How all are settled, those that are held by other rights than before, and the number of questions asked.
     """
     run = _Run(operations, before.overruled, lambda _one: True, arrived)
-    run.ask_all([*arrived, *find_resting(operations, ended).removals], spreads=True)
-    settled = Settled(before.count + len(arrived), run.overruled(), before.ended + len(ended))
-    return settled, run.changed(), run.asked
+    run.ask_all(arrived, spreads=True)
+    return Settled(before.count + len(arrived), run.overruled()), run.changed(), run.asked
 
 
 class _Run:

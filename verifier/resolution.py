@@ -23,8 +23,6 @@ class Settled:
     count: int = 0
     """Removals and revocations of the set, without leaves."""
     overruled: Mapping[CommitId, frozenset[Right]] = field(default_factory=dict)
-    ended: int = 0
-    """Recovery grants that ended among all that is here (`Operations.ended_grants`); of other sets it is not counted."""
 
 
 class Resolution:
@@ -40,7 +38,7 @@ class Resolution:
         last = (operations[head].num for head in self.heads)
         self._end = len(operations) if self._is_whole else max(last, default=-1) + 1
         """A number that is larger than those of all within."""
-        self._rights = Rights(operations, self.is_within, self.acts_of, is_calm=self.is_calm)
+        self._rights = Rights(operations, self.is_within, self.acts_of, has_no_removals=not settled.count)
         self._held: dict[UserId, Permission | None] = {}
         self._holders: tuple[int, int] | None = None
         self._unsure: set[UserId] = set()
@@ -89,9 +87,9 @@ class Resolution:
         return self._is_whole and self._end == len(self._operations)
 
     @property
-    def is_calm(self) -> bool:
-        """Return True if all of the set counts for sure: it has no removals and revocations, and no recovery grant ended."""
-        return not self.settled.count and not self._operations.ended_grants
+    def has_no_removals(self) -> bool:
+        """Return True if the set has no removals and revocations, so that all of it counts."""
+        return not self.settled.count
 
     @property
     def counting(self) -> frozenset[CommitId]:
@@ -143,9 +141,9 @@ class Resolution:
         return self._rights.counts(operation, below)
 
     def is_undiminished(self, credential: Operation) -> bool:
-        """Return True if a credential counts, and if it is a move, nothing was taken of the rights that it passes on."""
-        at_once = Deed(UserId(b""), lambda _one: False, lambda _removal: True)
-        return self._rights.highest(at_once, credential) == self._operations.granted(credential)
+        """Return True if a credential counts, and if it is a move, passes on all that the first of its chain gives."""
+        of_nobody = self._rights.deed_after(UserId(b""))  # no removal takes anything from it, but on the way to it
+        return self._rights.highest(of_nobody, credential) == self._operations.granted(credential)
 
     def acts_of(self, removal: Operation) -> frozenset[Right]:
         """Return the rights that hold a removal or revocation; none where it does not count or is not within this set."""

@@ -16,7 +16,7 @@ Python: a chain of grants may be longer than its stack.
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from protocol.formats.body import Join, Move, Permission, Quorum, RecoveryGrant, Remove
+from protocol.formats.body import Join, Move, Permission, Quorum, Remove
 from protocol.ids import CommitId, UserId
 from verifier.operations import COUNCIL, Demand, Demands, Operation, Operations, Right
 
@@ -105,17 +105,17 @@ class Rights:
         is_within: Callable[[Operation], bool],
         acts: Callable[[Operation], Collection[Right]],
         *,
-        is_calm: bool = False,
+        has_no_removals: bool = False,
     ) -> None:
         """Work on the operations for which `is_within` returns True.
 
         `acts` returns the rights that hold a removal or revocation of the set. For other operations it returns none. If
-        `is_calm`, all operations of the set count.
+        `has_no_removals`, all operations of the set count.
         """
         self._operations = operations
         self._is_within = is_within
         self._acts = acts
-        self._is_calm = is_calm
+        self._is_calm = has_no_removals
         self._verdicts: dict[UserId, dict[CommitId, bool]] = {}
         self._verdicts_below: dict[Right, dict[CommitId, bool]] = {}
 
@@ -179,18 +179,8 @@ class Rights:
             return self.counts(rests_on[0], below) and not self.revokers(operation, below)
         if operation.needs is None:
             return True
-        if isinstance(operation.body, RecoveryGrant) and self._is_ended(operation):
-            return False
         deed, needs = self.deed_of(operation), operation.needs
         return any(self.highest(deed, one, needs, below) is not None for one in rests_on)
-
-    def _is_ended(self, grant: Operation) -> bool:
-        """Return True if a naming of friends in the set ends a recovery grant, whether it counts or not."""
-        operations = self._operations
-        return any(
-            self._is_within(naming) and operations.ends(naming, grant)
-            for naming in operations.namings.get(grant.author, ())
-        )
 
     def revokers(self, join: Operation, below: Right | None = None) -> list[Operation]:
         """Return the revocations that count and are concurrent with a join by their invitation; of another kind, none."""

@@ -60,7 +60,7 @@ def find_void(
         needs: What its author must hold for it.
     """
     now, operations = membership.now(), membership.operations
-    if now.is_calm:
+    if now.has_no_removals:
         return None
     if proposal is not None and not now.are_met(_demands(membership, proposal, seen)):
         return Void("N4")

@@ -92,7 +92,7 @@ class VoidRecheck:
         """Recheck these commits of a branch, if anything there could void them.
 
         They were accepted in this transaction, or were damaged and `are_back`."""
-        if self._membership.now().is_calm:
+        if self._membership.now().has_no_removals:
             return
         branch = self._tables.branches[branch_num]
         judged = load_judged(self._connection, branch.num, ids)
@@ -148,7 +148,7 @@ class VoidRecheck:
 
     def find_reason(self, branch: Branch, one: Judged) -> Void | None:
         """Return why a commit is void; None if it counts."""
-        if self._membership.now().is_calm or self._is_untouched(branch, one):
+        if self._membership.now().has_no_removals or self._is_untouched(branch, one):
             return None
         return find_void(
             self._membership,
@@ -164,7 +164,7 @@ class VoidRecheck:
     def find_voids(self, branch: Branch, ids: Sequence[CommitId]) -> dict[CommitId, bool]:
         """Judge which of these commits are void, by id; one that damage hides is left out."""
         facts = branch.facts
-        if not facts.has_members or facts.is_root_branch or self._membership.now().is_calm:
+        if not facts.has_members or facts.is_root_branch or self._membership.now().has_no_removals:
             return dict.fromkeys(ids, False)
         found: dict[CommitId, bool] = {}
         for one in load_judged(self._connection, branch.num, ids):

@@ -364,22 +364,8 @@ class World:
                 and self._acts(one, below)
                 for one in self._revocations
             )
-        if op.kind == "recover" and self._is_ended(number):
-            return False
         deed = self.deed(number)
         return not op.needed or any(self.holds(deed, right, below) for right in self.rights(number))
-
-    def _is_ended(self, number: int) -> bool:
-        """Return True if a naming of friends beside a recovery grant follows the one that it names."""
-        op = self._ops[number]
-        return any(
-            self._ops[one].kind == "friends"
-            and self._ops[one].author == op.author
-            and op.target in self._ops[one].past
-            and one not in op.past
-            and number not in self._ops[one].past
-            for one in self.whole
-        )
 
     def _acts(self, number: int, below: Right | None, *, on: Right | None = None) -> bool:
         """Return True if a right senior to `on` and to `below`, where these are given, holds a removal or revocation."""
