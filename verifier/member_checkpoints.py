@@ -119,8 +119,8 @@ def _list_rights(operations: Operations, before: Resolution) -> list[tuple[UserI
 def _list_order(operations: Operations, credentials: list[CommitId]) -> list[tuple[CommitId, list[CommitId]]]:
     found: list[tuple[CommitId, list[CommitId]]] = []
     for one in credentials:
-        later = operations.origin(one)
-        earlier = [other for other in credentials if operations.precedes(operations.origin(other), later)]
+        later = operations[one]
+        earlier = [other for other in credentials if operations.precedes(operations[other], later)]
         if earlier:
             found.append((one, earlier))
     return found

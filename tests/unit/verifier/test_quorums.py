@@ -5,18 +5,24 @@ import pytest
 from protocol.formats.body import (
     Approve,
     Body,
+    CouncilInit,
+    DeviceGrant,
     Grant,
+    Move,
     Permission,
     ProposeCheckpoint,
     ProposeRemoval,
     Quorum,
     Remove,
+    RepoInit,
 )
+from protocol.formats.proofs import certify_repo
 from protocol.ids import BranchId, CommitId
 from tests.support.ids import as_commit_id
-from tests.support.memberships import KEY, REPO, USERS, commit_id, make_commit, make_init
+from tests.support.memberships import KEY, REPO, REPO_SEED, USERS, commit_id, make_commit, make_init
 from verifier.membership import Membership
 from verifier.operations import Right
+from verifier.quorums import find_council_signers
 from verifier.refusal import CommitRefused, Seniors
 
 BRANCH = BranchId(b"b" * 32)
@@ -26,10 +32,10 @@ HEADS = (as_commit_id(b"h" * 32), as_commit_id(b"i" * 32))
 class History:
     """A repo that ann founded; `do` gives the number of what somebody did after some numbers (default: the last)."""
 
-    def __init__(self) -> None:
+    def __init__(self, init: RepoInit | None = None) -> None:
         self.membership = Membership(REPO)
         self._count = 0
-        self.do("ann", make_init())
+        self.do("ann", init or make_init())
 
     def do(self, author: str, body: Body, *after: int) -> int:
         number = self._count
@@ -46,6 +52,13 @@ class History:
 
     def holds(self, name: str) -> Permission | None:
         return self.membership.now().permission(USERS[name])
+
+
+def make_council() -> CouncilInit:
+    """Make the init of a repo that ann, ben and cat founded, of whom two are its council."""
+    init = make_init(("ann", "ben", "cat"))
+    certificate = certify_repo(REPO_SEED, init.name, init.owners, 2)
+    return CouncilInit(init.name, init.owners, certificate, init.states, 2)
 
 
 def _quorum(*names: str, threshold: int, removals: bool = True) -> Quorum:
@@ -262,3 +275,72 @@ def test_a_checkpoint_is_what_was_proposed_and_approved(history: History) -> Non
     refused("bad_checkpoint", asked, BranchId(b"o" * 32), HEADS, after)
     refused("unknown_proposal", asked, BRANCH, HEADS, proposal - 1)
     refused("unknown_proposal", commit_id(before), BRANCH, HEADS, after)
+
+
+@pytest.fixture
+def council() -> History:
+    """Make a repo that ann, ben and cat founded, of whom two together are above each; dan is an admin."""
+    history = History(make_council())
+    history.admins("dan")
+    return history
+
+
+def _approve(history: History, user: str, *names: str) -> int:
+    """Propose to exclude a user, and approve by these; gives the last number. Raises CommitRefused."""
+    proposal = history.do("dan", ProposeRemoval(USERS[user], None))
+    return [history.do(name, Approve(commit_id(proposal))) for name in names][-1]
+
+
+def _move(history: History, author: str, user: str, credential: int) -> int:
+    """Pass a place on to a device."""
+    if history.holds(user) is None:
+        history.do(author, DeviceGrant(USERS[user], Permission.READ))
+    return history.do(author, Move(USERS[user], commit_id(credential)))
+
+
+def test_who_has_a_founders_place_signs_for_that_founder(council: History) -> None:
+    moved = _move(council, "ann", "tab", 0)
+    _move(council, "tab", "pad", moved)
+    with pytest.raises(CommitRefused, match="nor does the council"):
+        _approve(council, "cat", "dan")
+    signers = find_council_signers(council.membership.operations, council.membership.now())
+    assert signers == {
+        USERS[name]: {USERS[whose]} for name, whose in (("ben", "ben"), ("cat", "cat"), ("pad", "ann"))
+    }
+    _approve(council, "cat", "ben")
+    with pytest.raises(CommitRefused, match="needs_quorum"):
+        council.do("dan", _exclude("cat"))
+    _approve(council, "cat", "ben", "pad")
+    council.do("dan", _exclude("cat"))
+    assert council.holds("cat") is None
+
+
+def test_two_who_have_one_founders_place_sign_for_one(council: History) -> None:
+    for device in ("tab", "pad"):
+        council.do("ann", DeviceGrant(USERS[device], Permission.READ))
+    before = council.do("ann", Grant(USERS["eve"], Permission.READ))
+    moves = [council.do("ann", Move(USERS[device], commit_id(0)), before) for device in ("tab", "pad")]
+    council.do("dan", Grant(USERS["fay"], Permission.READ), *moves)
+    _approve(council, "cat", "tab", "pad")
+    with pytest.raises(CommitRefused, match="needs_quorum"):
+        council.do("dan", _exclude("cat"))
+
+
+def test_who_has_two_founders_places_signs_for_two(council: History) -> None:
+    council.do("ann", DeviceGrant(USERS["tab"], Permission.READ))
+    before = council.do("ben", DeviceGrant(USERS["tab"], Permission.WRITE), 1)
+    council.do("dan", Grant(USERS["eve"], Permission.READ), 2)
+    moves = [
+        council.do("ann", Move(USERS["tab"], commit_id(0)), 2),
+        council.do("ben", Move(USERS["tab"], commit_id(0)), before),
+    ]
+    council.do("dan", Grant(USERS["fay"], Permission.READ), *moves)
+    _approve(council, "cat", "tab")
+    council.do("dan", _exclude("cat"))
+    assert council.holds("cat") is None
+
+
+def test_a_founder_who_moved_signs_no_more(council: History) -> None:
+    _move(council, "ann", "tab", 0)
+    with pytest.raises(CommitRefused, match="M14: approving"):
+        _approve(council, "cat", "ann")
