@@ -14,7 +14,18 @@ from protocol.crypto.hashing import writers_topic_seed
 from protocol.crypto.keys import BlockKey, EpochKey, InvitationSeed, WritersSecret
 from protocol.crypto.signing import key_pair, public_key
 from protocol.formats.block import Reference
-from protocol.formats.body import Body, Grant, Invite, Join, Permission, Remove, Revoke
+from protocol.formats.body import (
+    Body,
+    DeviceGrant,
+    Grant,
+    Invite,
+    Join,
+    Move,
+    Permission,
+    RecoveryFriends,
+    Remove,
+    Revoke,
+)
 from protocol.formats.content import Post
 from protocol.formats.epochs import (
     NONCE_SIZE,
@@ -32,7 +43,7 @@ from protocol.formats.epochs import (
 from protocol.formats.proofs import prove_invitation
 from protocol.ids import AgreementKey, CommitId, EpochId, Mark, UserId
 from tests.support.ids import as_object_id
-from tests.support.memberships import KEY, REPO, USERS, commit_id, make_commit, make_init
+from tests.support.memberships import KEY, REPO, USERS, Step, commit_id, make_commit, make_init
 from tests.support.restored import Saver
 from verifier.epochs import Epochs, box_holders, describe_epoch, epoch_reason, find_followed, preferred_epoch
 from verifier.membership import Membership
@@ -467,6 +478,53 @@ def test_an_epoch_that_a_stranger_may_hold_is_not_clean(history: History) -> Non
     assert history.clean() == []
     merged = history.start("ann", 5, beside)
     assert history.clean() == [epoch(merged)]
+
+
+def test_who_is_given_a_place_in_an_epoch_may_hold_it(history: History) -> None:
+    for device, kind in (("tab", "move"), ("pad", "recover")):
+        naming = history.do("dan", RecoveryFriends((USERS["eve"],), 1))
+        lent = history.do("dan", DeviceGrant(USERS["tab"], Permission.READ)) if kind == "move" else naming
+        beside = history.start("ann", naming)
+        given = 3 if kind == "move" else naming
+        body = Step("eve", kind, device, Permission.READ, (), given, ("eve",)).body()
+        history.do("dan" if kind == "move" else "eve", body, lent, beside, into=beside)
+        if kind == "move":
+            history.grant("ann", "dan", Permission.WRITE, into=beside)  # who may hold it too
+        clean, whole = epoch(beside), history.clean()
+        history.exclude(
+            device, device
+        )  # it leaves; that is published in an epoch that does not open the other
+        assert (whole, history.clean()) == ([clean], []), kind
+        left = history.count - 1
+        history.grant("ann", f"later {kind}", Permission.READ, left)
+        assert [history.clean(), history.epochs.find_clean(history.at(left))] == [[], []]
+        beside = history.start("ann", into=beside)
+
+
+def test_who_publishes_what_friends_grant_holds_its_epoch_and_the_member_need_not(history: History) -> None:
+    history.grant("ann", "fay", Permission.READ)
+    joined = history.grant("ann", "gus", Permission.READ)
+    started = history.start("ann", joined - 2)
+    naming = history.do("fay", RecoveryFriends((USERS["eve"],), 1), joined, started)
+    body = Step("gus", "recover", "pad", Permission.READ, (), naming, ("eve",)).body()
+    history.do("gus", body, into=started)
+    assert not history.epochs.surely_holds(USERS["fay"], epoch(started))
+    assert history.epochs.surely_holds(USERS["gus"], epoch(started))
+    assert history.clean() == [epoch(started)]
+    left = history.exclude("gus", "gus")
+    assert history.clean() == []
+    history.grant("ann", "hal", Permission.READ)
+    assert [history.clean(), history.epochs.find_clean(history.at(left))] == [[], []]
+
+
+def test_a_move_makes_an_epoch_due_as_a_leave_does(history: History) -> None:
+    history.do("dan", DeviceGrant(USERS["tab"], Permission.READ))
+    moved = history.do("dan", Move(USERS["tab"], commit_id(3)))
+    assert history.clean() == []
+    started = history.start("tab", moved)
+    assert history.clean() == [epoch(started)]
+    operations = history.membership.operations
+    assert epoch_reason(operations, operations[commit_id(started)]) == "leave"
 
 
 def test_an_exclusion_that_counts_again_makes_one_due(history: History) -> None:
