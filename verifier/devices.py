@@ -6,7 +6,8 @@ signatures, so nobody is claimed who never agreed. Chains show nothing: a device
 and who agreed to be a device of two is one of neither.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from protocol.crypto.signing import BadSignature, verify_public_key, verify_signature
 from protocol.formats.body import DeviceGrant, Grant, Join, Move, RecoveryGrant, RepoInit
@@ -110,15 +111,18 @@ def is_signed(repo_id: RepoId, operation: Operation) -> bool:
     return True
 
 
-def find_persons(now: Resolution, words: Sequence[Operation]) -> dict[UserId, UserId]:
+def find_persons(
+    now: Resolution, words: Sequence[Operation], heirs: Mapping[UserId, UserId] = MappingProxyType({})
+) -> dict[UserId, UserId]:
     """Find members who are devices of others, each with the member that its person is known by. Costs O(words).
 
     Args:
         now: What counts.
         words: Device statements whose inner signatures hold (`is_signed`).
+        heirs: Users who passed their place on, each with who has it now. What they stated is true of that one.
 
     Returns:
-        Of one person, the DEVICE_COUNT_MAX - 1 that have been devices for longest.
+        Of one person, the DEVICE_COUNT_MAX - 1 that have been devices for longest, and its keys in `heirs`.
     """
     since: dict[tuple[UserId, UserId], int] = {}
     until: dict[tuple[UserId, UserId], int] = {}
@@ -126,8 +130,8 @@ def find_persons(now: Resolution, words: Sequence[Operation]) -> dict[UserId, Us
         body = one.body
         if not isinstance(body, Device | DeviceEnd) or not now.counts(one):
             continue
-        pair = body.person, body.device
-        if now.permission(body.person) is None or now.permission(body.device) is None:
+        pair = heirs.get(body.person, body.person), body.device
+        if pair[0] == pair[1] or now.permission(pair[0]) is None or now.permission(body.device) is None:
             continue
         if isinstance(body, Device):
             since[pair] = max(since.get(pair, 0), body.since)
@@ -137,7 +141,7 @@ def find_persons(now: Resolution, words: Sequence[Operation]) -> dict[UserId, Us
     persons_of: dict[UserId, set[UserId]] = {}
     for person, device in standing:
         persons_of.setdefault(device, set()).add(person)
-    found: dict[UserId, UserId] = {}
+    found: dict[UserId, UserId] = dict(heirs)
     counts: dict[UserId, int] = {}
     for person, device in sorted(standing, key=lambda pair: (since[pair], pair)):
         if person in persons_of or len(persons_of[device]) > 1:

@@ -55,6 +55,7 @@ export const ENDPOINTS = {
   joinAsDevice: {"method": "POST", "path": "/devices/join", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   syncDevices: {"method": "POST", "path": "/devices/sync", "query": [], "body": null, "events": false, "key": true, "seconds": 60},
   removeDevice: {"method": "DELETE", "path": "/devices/{device}", "query": [], "body": null, "events": false, "key": true, "seconds": 60},
+  promoteDevice: {"method": "POST", "path": "/devices/{device}/promotion", "query": [], "body": null, "events": false, "key": true, "seconds": 60},
   showQuorum: {"method": "GET", "path": "/repos/{repo}/quorum", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
   setQuorum: {"method": "PUT", "path": "/repos/{repo}/quorum", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   proposeRemoval: {"method": "POST", "path": "/repos/{repo}/proposals", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},

@@ -646,7 +646,9 @@ export interface MemberChangeView {
   commit: string;
   device_name: string | null;
   earlier_name: string | null;
-  kind: "joined" | "granted" | "lowered" | "excluded" | "left" | "renamed" | "device_added" | "device_removed";
+  friend_names: string[];
+  friends: string[];
+  kind: "joined" | "granted" | "lowered" | "excluded" | "left" | "renamed" | "device_added" | "device_removed" | "moved" | "recovered" | "friends_named";
   permission: "read" | "write" | "manage" | "admin" | "owner" | null;
   time: number;
   user: string;
@@ -879,6 +881,8 @@ export interface PetnameRequest {
 export interface DeviceList {
   devices: DeviceView[];
   joining: boolean;
+  moved_to: string | null;
+  moved_to_name: string;
   person: string;
   removed_by: string | null;
   removed_by_name: string;
@@ -964,6 +968,22 @@ export interface LeftRepo {
   renewed: boolean;
   repo: string;
   taken_back: boolean;
+}
+
+/** The device that is the first one now. */
+export interface PromotedDevice {
+  device: string;
+  repos: MovedRepo[];
+}
+
+/** State of a repo when the place of this user passes to a device. */
+export interface MovedRepo {
+  advice: string;
+  already: boolean;
+  moved: boolean;
+  name: string;
+  repo: string;
+  signs: boolean;
 }
 
 /** The quorums of a repo. */
@@ -2776,6 +2796,8 @@ export class Ravel {
   syncDevices(values?: {}, options?: RequestOptions): Promise<DeviceSync>;
   /** Take a device out of all repos, and take back that it is the same person's. */
   removeDevice(values: { device: string }, options?: RequestOptions): Promise<RemovedDevice>;
+  /** Pass this user's place to a device in all repos. This user is no member any more. */
+  promoteDevice(values: { device: string }, options?: RequestOptions): Promise<PromotedDevice>;
   // Quorums
   /** Show the quorums in force and the latest proposals. */
   showQuorum(values: { repo: string }, options?: RequestOptions): Promise<QuorumState>;

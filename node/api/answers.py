@@ -195,6 +195,7 @@ def _people_answers(service: PeopleService) -> tuple[Answer, ...]:
         answer(devices.JOIN_AS_DEVICE, service.pairing.join),
         answer(devices.SYNC_DEVICES, service.pairing.sync),
         answer(devices.REMOVE_DEVICE, service.pairing.remove),
+        answer(devices.PROMOTE_DEVICE, service.pairing.promote),
         answer(quorums.SHOW_QUORUM, service.quorums.show),
         answer(quorums.SET_QUORUM, service.quorums.name),
         answer(quorums.PROPOSE_REMOVAL, service.quorums.propose_removal),

@@ -14,7 +14,15 @@ from node.runtime.language import in_language
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client
-    from ravel.types.devices import DeviceList, DeviceRepo, DeviceSync, LeftRepo, RemovedDevice
+    from ravel.types.devices import (
+        DeviceList,
+        DeviceRepo,
+        DeviceSync,
+        LeftRepo,
+        MovedRepo,
+        PromotedDevice,
+        RemovedDevice,
+    )
 
 device = typer.Typer(no_args_is_help=True, help="Devices of one person; each is a user of its own.")
 
@@ -51,6 +59,12 @@ def _print_devices(answer: "DeviceList") -> None:
             say_wrapped(
                 f"This computer was removed from {first}'s devices. What is here stays, and nothing new comes from "
                 "their repos. A link of `ravel device add` there makes it a device again."
+            )
+        elif answer["moved_to"] is not None:
+            heir = person(answer["moved_to_name"], answer["moved_to"])
+            say_wrapped(
+                f"Your place has passed to the computer {heir}, which is the first one. What is here stays, and this "
+                "computer writes no more in your repos."
             )
         else:
             say_wrapped("This is your only device. `ravel device add` makes a link for another one.")
@@ -148,5 +162,59 @@ def remove(api: "Client", device: DeviceArgument, yes: YesOption = False) -> Out
 
     confirm(question, yes=yes)
     answer = api.remove_device(device)
+    is_undone = any(one["advice"] for one in answer["repos"])
+    return Outcome(answer, exit_code=ERROR_KINDS["not_permitted"].exit_code if is_undone else EXIT_OK)
+
+
+def _state(repo: "MovedRepo") -> str:
+    state = "passed" if repo["moved"] else "passed before" if repo["already"] else "not passed"
+    return in_language(state)
+
+
+def _print_promoted(answer: "PromotedDevice") -> None:
+    repos = answer["repos"]
+    failed = [one for one in repos if one["advice"]]
+    if failed:
+        say_wrapped(f"Your place did not pass in {len(failed)} of {len(repos)} repos. Run it again then.")
+    print_table(("repo", "your place"), ((one["name"], _state(one)) for one in repos))
+    for one in failed:
+        say_wrapped(f"{one['name']}: {advice_of(one)}")
+    if signs := [one["name"] for one in repos if one["signs"]]:
+        say_wrapped(f"An owner has to name the signers anew (`ravel quorum set`) in: {', '.join(signs)}.")
+    say_wrapped("Leave this computer on until `ravel status` says that another one has it.")
+
+
+@device.command("promote")
+@prints(_print_promoted)
+def promote(api: "Client", device: DeviceArgument, yes: YesOption = False) -> Outcome:
+    """Make another device the first one: this user's place in every repo passes to it. Run it on the first device.
+
+    This user is no member any more. It keeps what it has and writes no more. Run it again for repos that failed.
+    """
+
+    def question() -> str:
+        me = api.show_status()["user"]
+        signed = [
+            one["name"]
+            for one in api.list_repos()["repos"]
+            if one["permission"] not in ("former", "joining", "damaged")
+            and one["whole"]
+            and any(me in quorum["signers"] for quorum in api.show_quorum(one["repo"])["quorums"])
+        ]
+        found = {one["user"]: one["name"] for one in api.list_devices()["devices"]}
+        called = next(
+            (name or device for user, name in found.items() if device == name or user.startswith(device)),
+            device,
+        )
+        said = [
+            f"{called} will have your place in all your repos: it adds and removes your devices, and acts for you. This "
+            "computer keeps what it has and writes no more, and cannot undo it."
+        ]
+        if signed:
+            said.append(f"You sign no more in {', '.join(signed)}: an owner names the signers anew.")
+        return " ".join([*said, f"Make {called} your first device?"])
+
+    confirm(question, yes=yes)
+    answer = api.promote_device(device)
     is_undone = any(one["advice"] for one in answer["repos"])
     return Outcome(answer, exit_code=ERROR_KINDS["not_permitted"].exit_code if is_undone else EXIT_OK)

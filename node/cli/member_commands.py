@@ -14,7 +14,7 @@ from node.cli.shared import YesOption, confirm
 from node.cli.wording import author, person, time_of
 from node.runtime.errors import ServiceError
 from node.runtime.language import in_language
-from node.runtime.wording import counted
+from node.runtime.wording import counted, date_text
 from ravel.characters import composed, display_safe
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
@@ -58,6 +58,8 @@ class KeptPermission(StrEnum):
     ADMIN = "admin"
 
 
+_CHANGES = 1000
+"""Changes of members that are looked through for when somebody left: the latest."""
 _ARRIVALS = {
     "founded": lambda came: in_language("founded it"),
     "invited": lambda came: in_language(f"invited by {author(came)}"),
@@ -196,6 +198,24 @@ def _find(members: "Sequence[MemberView]", repo: str, user: str) -> "MemberView"
     )
 
 
+def _left(api: "Client", repo: str, user: str) -> str:
+    """Return the question about somebody who left, by name or id; empty where nobody did."""
+    from node.runtime.resolve import PREFIX_SIZE_MIN
+
+    wanted = composed(user)
+    for one in reversed(api.list_member_changes(repo, limit=_CHANGES)["changes"]):
+        is_meant = wanted == composed(one["author_name"]) or (
+            len(user) >= PREFIX_SIZE_MIN and one["author"].startswith(user)
+        )
+        if one["kind"] in ("left", "moved") and is_meant:
+            called = person(one["author_name"], one["author"])
+            return (
+                f"{called} left on {date_text(one['time'])}. From now on nothing counts in {repo} that this key writes "
+                f"beside its leave. Exclude {called} from {repo}?"
+            )
+    return ""
+
+
 @member.command("exclude")
 @prints(words.EXCLUDED)
 def exclude(
@@ -213,7 +233,12 @@ def exclude(
 
     def question() -> str:
         members = api.list_members(repo)["members"]
-        one = _find(members, repo, user)
+        try:
+            one = _find(members, repo, user)
+        except ServiceError:
+            if about_left := _left(api, repo, user):
+                return about_left
+            raise
         called = person(one["name"], one["user"])
         others = [
             person(other["stated_name"] or "", other["user"])  # all are called as the person is

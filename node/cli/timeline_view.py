@@ -74,6 +74,9 @@ _CHANGES: Final[Mapping[str, str]] = {
     "left": "left",
     "device_added": "added the computer {device}: may {may}",
     "device_removed": "removed the computer {device}",
+    "moved": "passed its place to the computer {device}, and left: may {may}",
+    "recovered": "was let in again with the key {key} by {friends}: may {may}",
+    "friends_named": "named friends who may let it in again: {friends}",
     "renamed": "was called {before} before",
 }
 """Kind of a change of members -> what its author did."""
@@ -87,8 +90,14 @@ def _change_row(one: Mapping[str, Any]) -> Mapping[str, Any]:
         if one["permission"] in ("read", "write", "manage")
         else f"all that an {one['permission']} may"
     )
+    friends = ", ".join(map(person, one["friend_names"], one["friends"])) or "none"
     said = _CHANGES.get(one["kind"], one["kind"]).format(
-        who=who, may=may, device=device, before=one["earlier_name"]
+        who=who,
+        may=may,
+        device=device,
+        before=one["earlier_name"],
+        key=one["user"][:ID_WIDTH],
+        friends=friends,
     )
     return {**one, "change": f"({in_language(said)})"}
 

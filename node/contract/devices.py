@@ -1,4 +1,4 @@
-"""Several devices of one person: list, add and remove them, and hand repos on to them."""
+"""Several devices of one person: list, add, promote and remove them, and hand repos on to them."""
 
 from typing import Annotated, Final
 
@@ -8,7 +8,7 @@ from node.contract.access import NODE, PERSON
 from node.contract.endpoint import LINK_ERRORS, WRITE_ERRORS, Endpoint
 from node.contract.made import Makes
 from node.contract.values import DemandedReach, Request, link_of
-from ravel.types.devices import DeviceLinkView, DeviceList, DeviceSync, RemovedDevice
+from ravel.types.devices import DeviceLinkView, DeviceList, DeviceSync, PromotedDevice, RemovedDevice
 
 
 class DeviceInvitationRequest(Request, frozen=True):
@@ -69,5 +69,14 @@ REMOVE_DEVICE: Final = Endpoint(
     scopes=PERSON,
     summary="Take a device out of all repos, and take back that it is the same person's.",
     answer=RemovedDevice,
+    errors=WRITE_ERRORS,
+)
+PROMOTE_DEVICE: Final = Endpoint(
+    name="promote_device",
+    method="POST",
+    path="/devices/{device}/promotion",
+    scopes=PERSON,
+    summary="Pass this user's place to a device in all repos. This user is no member any more.",
+    answer=PromotedDevice,
     errors=WRITE_ERRORS,
 )

@@ -12,7 +12,18 @@ from sqlalchemy import Connection, select
 from node.ingest.replica import open_membership
 from node.ingest.stored_commits import UNREADABLE
 from node.ingest.tables import Tables, load_tables
-from protocol.formats.body import DeviceGrant, Grant, Invite, Join, Permission, Remove, RepoInit, body_kind
+from protocol.formats.body import (
+    DeviceGrant,
+    Grant,
+    Invite,
+    Join,
+    Move,
+    Permission,
+    RecoveryGrant,
+    Remove,
+    RepoInit,
+    body_kind,
+)
 from protocol.formats.epochs import EpochHand, EpochInit
 from protocol.ids import CommitId, EpochId, RepoId, UserId
 from storage.commits.damaged import find_damaged_in
@@ -26,6 +37,7 @@ from verifier.devices import find_persons
 from verifier.epochs import box_holders, epoch_reason
 from verifier.membership import Membership
 from verifier.operations import Operation, Operations
+from verifier.places import find_agreed, find_heirs, find_moves
 from verifier.tangle import Tangle
 from verifier.tangle_kinds import ABOUT_MEMBERS, EPOCH, MEMBERS, STARTS_EPOCH
 
@@ -139,10 +151,12 @@ def _effects(operations: Operations, operation: Operation) -> list[_Effect]:
                 _Effect(owner, Permission.OWNER, operation.started_epoch, reason, len(body.owners))
                 for owner in body.owners
             ]
-        case Grant() | DeviceGrant():
+        case Grant() | DeviceGrant() | RecoveryGrant():
             return [_Effect(body.user, body.permission)]
         case Join():
             return [_Effect(operation.author, operations.granted(operation))]
+        case Move():
+            return [_Effect(operation.author), _Effect(body.user, operations.granted(operation))]
         case Remove():
             return [_Effect(body.user, body.keeps)]
         case Invite():
@@ -159,7 +173,9 @@ def _effects(operations: Operations, operation: Operation) -> list[_Effect]:
 
 def _member_rows(repo_id: RepoId, membership: Membership, told: Pseudonym) -> Iterator[ExportRow]:
     now = membership.now()
-    persons = find_persons(now, membership.device_statements)
+    words = membership.device_statements
+    moves = find_agreed(find_moves(membership.operations, now), words, now)
+    persons = find_persons(now, words, find_heirs(moves))
     for user, held in now.members().items():
         person = persons.get(user)
         yield repo_id, told(user), held.name.lower(), None if person is None else told(person)

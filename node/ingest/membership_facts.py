@@ -4,15 +4,17 @@ They are computed when a membership has changed, and then stand for all readers,
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 from unicodedata import normalize
 
+from protocol.formats.body import Move
 from protocol.formats.profiles import Profile
 from protocol.ids import RepoId, UserId
 from verifier.devices import find_persons
 from verifier.membership import Membership
+from verifier.places import find_agreed, find_heirs, find_moves
 from verifier.posts import Hidden, find_hidden
 from verifier.resolution import Settled
 
@@ -28,6 +30,7 @@ class StatedName:
 
 Stated = Mapping[UserId, StatedName]
 Persons = Mapping[UserId, UserId]
+Moved = Mapping[UserId, tuple[UserId, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ class MembershipFacts:
     """Statements of names, and of what is hidden, that these facts were made from; `settled` likewise."""
     has_own_user: bool = False
     """True if this node's user is a member."""
+    moved: Moved = field(default_factory=dict)
+    """Users whose place passed to a device, with that one and when, in unix milliseconds as they say, causes first."""
 
 
 NO_FACTS: Final = MembershipFacts(False, MappingProxyType({}), MappingProxyType({}), {}, None, None, (0, 0))
@@ -70,10 +75,16 @@ def find_facts(
     if not is_settled or counts[1] != before.counts[1]:
         hidden = find_hidden(membership) if counts[1] else {}
     has_devices = bool(membership.device_statements)
-    persons = find_persons(now, membership.device_statements) if has_devices else {}
+    words, operations = membership.device_statements, membership.operations
+    moves = find_agreed(find_moves(operations, now), words, now) if has_devices else {}
+    persons = find_persons(now, words, find_heirs(moves)) if has_devices else {}
+    ordered = operations.in_order(moves.values())
+    moved = {one.author: (one.body.user, one.timestamp) for one in ordered if isinstance(one.body, Move)}
     lobby_of = membership.lobbies.target(membership.operations)
     has_own_user = own_user is not None and now.permission(own_user) is not None
-    facts = MembershipFacts(has_devices, persons, stated, hidden, lobby_of, now.settled, counts, has_own_user)
+    facts = MembershipFacts(
+        has_devices, persons, stated, hidden, lobby_of, now.settled, counts, has_own_user, moved
+    )
     return before if facts == before else facts
 
 

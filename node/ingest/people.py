@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Final
 from unicodedata import normalize
 
-from node.ingest.membership_facts import NO_FACTS, MembershipFacts, Persons, Stated, StatedName
+from node.ingest.membership_facts import NO_FACTS, MembershipFacts, Moved, Persons, Stated, StatedName
 from node.runtime.errors import ServiceError
 from node.runtime.look_alikes import skeletons
 from protocol.formats.text import id_text
@@ -78,7 +78,9 @@ class People:
         """Replace the facts of all repos; only some of them have changed."""
         before, self._facts = self._facts, facts
         names = ((facts.get(one, NO_FACTS), before.get(one, NO_FACTS)) for one in changed)
-        if any(now.stated != old.stated or now.persons != old.persons for now, old in names):
+        if any(
+            (now.stated, now.persons, now.moved) != (old.stated, old.persons, old.moved) for now, old in names
+        ):
             self._everybody = None
         self._shown = {repo_id: shown for repo_id, shown in self._shown.items() if repo_id not in changed}
         self._forms = {repo_id: forms for repo_id, forms in self._forms.items() if repo_id not in changed}
@@ -94,7 +96,7 @@ class People:
             # Another thread may replace the table meanwhile. The entry then goes with the old one, and is made again.
             table = self._shown
             facts = self._facts.get(repo_id, NO_FACTS)
-            shown = _show(self._petnames, facts.stated, facts.persons)
+            shown = _show(self._petnames, facts.stated, facts.persons, facts.moved)
             table[repo_id] = shown
         return shown
 
@@ -133,20 +135,28 @@ class People:
         if found is None:
             stated: dict[UserId, StatedName] = {}
             persons: dict[UserId, UserId] = {}
+            moved: dict[UserId, tuple[UserId, int]] = {}
             for facts in self._facts.values():
                 persons |= facts.persons
+                moved |= facts.moved
                 for user, said in facts.stated.items():
                     known = stated.get(user)
                     if (known is None and len(stated) < _EVERYBODY_MAX) or (
                         known is not None and known.stated_at < said.stated_at
                     ):
                         stated[user] = said
-            self._everybody = found = _show(self._petnames, stated, persons), persons
+            self._everybody = found = _show(self._petnames, stated, persons, moved), persons
         return found
 
     def petname(self, raw: Id) -> str:
         """Return this user's name for a user; empty if there is none."""
         return self._petnames.get(AnyId(raw), "")
+
+    def person_petname(self, repo_id: RepoId, user: UserId) -> str:
+        """Return this user's name for a user, else for a key from which the user's place came; empty if there is none."""
+        facts = self._facts.get(repo_id, NO_FACTS)
+        keys = [user, *(old for old in facts.moved if facts.persons.get(old) == user)]
+        return next(filter(None, map(self.petname, keys)), "")
 
     def peer_name(self, raw: Id) -> str:
         """Return this user's name for a node; empty if there is none."""
@@ -195,8 +205,13 @@ class People:
         return next(iter(found), None)
 
 
-def _show(petnames: Mapping[AnyId, str], stated: Stated, persons: Persons) -> Mapping[UserId, PersonName]:
-    """Map each user with a name to how it is shown. Devices of one person have the person's name."""
+def _show(
+    petnames: Mapping[AnyId, str], stated: Stated, persons: Persons, moved: Moved
+) -> Mapping[UserId, PersonName]:
+    """Map each user with a name to how it is shown. Devices of one person have the person's name.
+
+    That is the name which a device stated, where the place passed to it, only if it states one later.
+    """
     if not petnames and not stated:
         return _NONE
     called: dict[UserId, tuple[str, bool]] = {}
@@ -205,6 +220,11 @@ def _show(petnames: Mapping[AnyId, str], stated: Stated, persons: Persons) -> Ma
             called[user] = said.name, False
     for raw, name in petnames.items():
         called[UserId(raw)] = name, True
+    for old, (heir, moved_at) in moved.items():
+        own, before = called.get(heir), called.get(old)
+        is_later = heir in stated and stated[heir].stated_at > moved_at
+        if before is not None and (before[1] or not is_later) and not (own is not None and own[1]):
+            called[heir] = before
     for device, person in persons.items():
         own, of_person = called.get(device), called.get(person)
         if of_person is not None and not (own is not None and own[1] and not of_person[1]):

@@ -9,9 +9,10 @@ follows, and publishes the statement that both are one person's. All of it is co
 Everything here runs in worker threads, and again after each change, until there is nothing left to do.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Final
 
 import structlog
@@ -34,6 +35,7 @@ from storage.repos.epochs import Epoch
 from storage.repos.repos import Repo
 from verifier.membership import Membership
 from verifier.operations import Operation
+from verifier.places import find_heirs, find_keys, find_moves
 
 log = structlog.get_logger()
 
@@ -47,42 +49,54 @@ class DevicesHome:
 
     repo: Repo
     person: UserId
+    keys: frozenset[UserId]
+    """The first device, and those from which its place came."""
 
 
 def find_home(replica: Replica, user: UserId) -> DevicesHome | None:
     """Find the devices repo that a user agreed to, and is a member of; one of somebody else's before its own."""
-    found: list[DevicesHome] = []
-    with replica.membership_lock:
-        for repo in map(replica.tables.of_id.get, replica.with_devices):
-            if repo is None or not repo.has_members:
-                continue
-            membership = replica.membership(repo.repo_id)
-            now, person = membership.now(), _founder(membership)
-            agreements = [
-                one
-                for one in membership.device_statements
-                if isinstance(one.body, DevicesRepo) and (one.author, one.body.person) == (user, person)
-            ]
-            if any(now.counts(one) for one in agreements) and now.permission(user) is not None:
-                found.append(DevicesHome(repo, person))
+    found = [
+        home for home, membership in _homes(replica, user) if membership.now().permission(user) is not None
+    ]
     return min(found, key=lambda home: (home.person == user, home.repo.num), default=None)
 
 
 def find_remover(replica: Replica, user: UserId) -> DevicesHome | None:
     """Find the devices repo that a user agreed to, and was removed from by another; None if there is none."""
     with replica.membership_lock:
+        for home, membership in _homes(replica, user):
+            if membership.now().permission(user) is None and _removers_of(membership, user):
+                return home
+    return None
+
+
+def find_left_home(replica: Replica, user: UserId) -> DevicesHome | None:
+    """Find the devices repo in which a user's place passed to another device; None if there is none."""
+    found = [home for home, _ in _homes(replica, user) if home.person != user and user in home.keys]
+    return min(found, key=lambda home: home.repo.num, default=None)
+
+
+def _homes(replica: Replica, user: UserId) -> list[tuple[DevicesHome, Membership]]:
+    """List the devices repos that a user agreed to, former ones too."""
+    found: list[tuple[DevicesHome, Membership]] = []
+    with replica.membership_lock:
         for repo in map(replica.tables.of_id.get, replica.with_devices):
             if repo is None or not repo.has_members:
                 continue
             membership = replica.membership(repo.repo_id)
-            now, person = membership.now(), _founder(membership)
-            agreed = any(
-                isinstance(one.body, DevicesRepo) and (one.author, one.body.person) == (user, person)
+            now, founder = membership.now(), _founder(membership)
+            heirs = find_heirs(find_moves(membership.operations, now))
+            person = heirs.get(founder, founder)
+            keys = frozenset({founder, person, *(one for one, heir in heirs.items() if heir == person)})
+            if any(
+                isinstance(one.body, DevicesRepo)
+                and one.author == user
+                and one.body.person in keys
+                and now.counts(one)
                 for one in membership.device_statements
-            )
-            if agreed and now.permission(user) is None and _removers_of(membership, user):
-                return DevicesHome(repo, person)
-    return None
+            ):
+                found.append((DevicesHome(repo, person, keys), membership))
+    return found
 
 
 def find_removed(replica: Replica, home: DevicesHome) -> list[UserId]:
@@ -93,7 +107,7 @@ def find_removed(replica: Replica, home: DevicesHome) -> list[UserId]:
         return [
             user
             for user in users
-            if now.permission(user) is None and home.person in _removers_of(membership, user)
+            if now.permission(user) is None and home.keys & _removers_of(membership, user)
         ]
 
 
@@ -126,11 +140,11 @@ def find_devices(replica: Replica, home: DevicesHome, now_ms: int) -> list[UserI
         agreed = {
             one.author
             for one in membership.device_statements
-            if isinstance(one.body, DevicesRepo) and one.body.person == home.person and now.counts(one)
+            if isinstance(one.body, DevicesRepo) and one.body.person in home.keys and now.counts(one)
         }
         found: list[UserId] = []
         for invitation in operations.invitations:
-            if invitation.author != home.person or not now.counts(invitation):
+            if invitation.author not in home.keys or not now.counts(invitation):
                 continue
             assert isinstance(invitation.body, Invite), "as it is listed"
             joined = [
@@ -141,7 +155,7 @@ def find_devices(replica: Replica, home: DevicesHome, now_ms: int) -> list[UserI
             handed = [user for user in joined if handed_on(membership, home, user)]
             if not handed and now_ms < invitation.body.expires_at:
                 handed = joined
-            found += [user for user in handed[:1] if user not in found and user != home.person]
+            found += [user for user in handed[:1] if user not in found and user not in home.keys]
     return found[: DEVICE_COUNT_MAX - 1]
 
 
@@ -151,20 +165,26 @@ def find_person(replica: Replica, user: UserId, now_ms: int) -> set[UserId]:
     return {user} if home is None else {user, home.person, *find_devices(replica, home, now_ms)}
 
 
-def handed_on(membership: Membership, home: DevicesHome, device: UserId) -> dict[RepoId, HandOn]:
-    """Find what was handed on to a device since it has become one, the last for each repo. Hold `membership_lock`."""
+def handed_on(
+    membership: Membership, home: DevicesHome, device: UserId
+) -> dict[RepoId, tuple[UserId, HandOn]]:
+    """Find what was handed on to a device since it has become one, the last for each repo, with by whom.
+
+    Hold `membership_lock`.
+    """
     now, operations = membership.now(), membership.operations
-    found: dict[RepoId, HandOn] = {}
+    found: dict[RepoId, tuple[UserId, HandOn]] = {}
     grants = now.credentials_of(device)
     for one in membership.device_statements:
         body = one.body
         if (
             isinstance(body, HandOn)
-            and (one.author, body.device) == (home.person, device)
+            and one.author in home.keys
+            and body.device == device
             and now.counts(one)
-            and any(operations.precedes(grant, one) for grant in grants)
+            and (device in home.keys or any(operations.precedes(grant, one) for grant in grants))
         ):
-            found[body.repo] = body
+            found[body.repo] = one.author, body
     return found
 
 
@@ -179,30 +199,33 @@ def find_due(membership: Membership, person: UserId, device: UserId, *, is_new: 
     has = now.permission(device) or 0
     if (now.permission(person) or 0) <= has:
         return None
+    keys = find_keys(operations, now, person)
     grants = [
         one
-        for one in operations.deciding_by(person)
+        for key in keys
+        for one in operations.deciding_by(key)
         if isinstance(one.body, DeviceGrant) and one.body.user == device
     ]
 
     def is_known(one: Operation) -> bool:
-        return any(operations.precedes(one, grant) for grant in grants)
+        return any(operations.precedes(operations.origin(one.commit_id), grant) for grant in grants)
 
-    def lowerings(user: UserId) -> list[tuple[UserId, Permission | None]]:
-        return [
+    def lowerings(users: Iterable[UserId]) -> set[tuple[UserId, Permission | None]]:
+        return {
             (one.author, one.body.keeps)
+            for user in users
             for one in now.counting_removals_of(user)
-            if isinstance(one.body, Remove) and one.author != person and not is_known(one)
-        ]
+            if isinstance(one.body, Remove) and one.author not in keys and not is_known(one)
+        }
 
-    if not set(lowerings(device)) <= set(lowerings(person)):
+    if not lowerings([device]) <= lowerings(keys):
         return None
     leaves = [one for one in now.counting_removals_of(person) if one.is_leave]
     if not is_new and any(
         # With its person it comes back.
         not any(operations.precedes(one, leave) for leave in leaves)
         for one in now.counting_removals_of(device)
-        if one.author == person
+        if one.author in keys
         and isinstance(one.body, Remove)
         and one.body.keeps is None
         and not is_known(one)
@@ -233,9 +256,11 @@ class DeviceKeeper:
         home = find_home(self._replica, self._author.user)
         if home is None:
             return
-        plans = self._plan_hand_ons(home) if home.person == self._author.user else self._plan_statements(home)
+        is_first, is_device = home.person == self._author.user, home.keys != {self._author.user}
+        plans = [self._plan_hand_ons(home)] if is_first else []
+        plans += [self._plan_statements(home)] if is_device else []
         left = _HANDED_AT_ONCE
-        for repo, write in plans:
+        for repo, write in chain(*plans):
             try:
                 write(stored)
             except ServiceError as error:
@@ -261,11 +286,11 @@ class DeviceKeeper:
     def find_unfollowed(self) -> list[tuple[Repo, Epoch]]:
         """Repos that were handed on to this user, and are not here or not in that epoch; to be followed."""
         home = find_home(self._replica, self._author.user)
-        if home is None or home.person == self._author.user:
+        if home is None or home.keys == {self._author.user}:
             return []
         found = []
         here = {repo.repo_id: repo for repo in self._replica.repos.values() if repo.has_members}
-        for body in self._handed_on(home).values():
+        for giver, body in self._handed_on(home).values():
             repo = here.get(body.repo)
             if (body.repo, body.epoch) in self.followed or (
                 repo is not None
@@ -274,7 +299,7 @@ class DeviceKeeper:
                 continue
             handed = coming_repo(body.repo, body.root)
             try:
-                key = self._author.open_key(body.repo, home.person, body.key)
+                key = self._author.open_key(body.repo, giver, body.key)
             except NotForUs:
                 log.warning("what the first device handed on does not open", repo=id_text(body.repo))
                 continue
@@ -283,7 +308,7 @@ class DeviceKeeper:
 
     # --- steps ---
 
-    def _handed_on(self, home: DevicesHome) -> dict[RepoId, HandOn]:
+    def _handed_on(self, home: DevicesHome) -> dict[RepoId, tuple[UserId, HandOn]]:
         with self._replica.membership_lock:
             return handed_on(self._replica.membership(home.repo.repo_id), home, self._author.user)
 
@@ -317,7 +342,7 @@ class DeviceKeeper:
         """Plan for each repo that was handed on, and may be written to by now, the statement that both have signed, once."""
         replica, user = self._replica, self._author.user
         here = {repo.repo_id: repo for repo in replica.repos.values() if repo.has_members}
-        for body in self._handed_on(home).values():
+        for giver, body in self._handed_on(home).values():
             repo = here.get(body.repo)
             if repo is None:
                 continue
@@ -326,20 +351,21 @@ class DeviceKeeper:
                 now = membership.now()
                 is_said = any(
                     isinstance(one.body, Device)
-                    and (one.body.person, one.body.device, one.body.since) == (home.person, user, body.since)
+                    and (one.body.person, one.body.device, one.body.since) == (giver, user, body.since)
                     for one in membership.device_statements
                 )
                 may_write = (now.permission(user) or 0) >= Permission.WRITE
-                if is_said or not may_write or now.permission(home.person) is None:
+                heirs = find_heirs(find_moves(membership.operations, now))
+                if is_said or not may_write or now.permission(heirs.get(giver, giver)) is None:
                     continue
-            digest = device_digest(body.repo, home.person, user, body.since)
-            said = Device(home.person, user, body.since, body.signature, self._author.sign(digest))
+            digest = device_digest(body.repo, giver, user, body.since)
+            said = Device(giver, user, body.since, body.signature, self._author.sign(digest))
             yield repo, partial(self._write, repo, said)
 
     def _hand_on(self, repo: Repo, device: UserId) -> HandOn:
         author, epoch = self._author, self._replica.writing_epoch(repo)
         with self._replica.membership_lock:
-            ended = last_end(self._replica.membership(repo.repo_id), author.user, device)
+            ended = last_end(self._replica.membership(repo.repo_id), [author.user], device)
         since = max(self._clock_ms(), ended + 1)
         return HandOn(
             device,
@@ -357,12 +383,15 @@ class DeviceKeeper:
         self._author.write_many(root, lambda _: [Draft(said() if callable(said) else said)], stored=stored)
 
 
-def last_end(membership: Membership, person: UserId, device: UserId) -> int:
-    """Return until when one of the two took back what both stated; -1 if neither did. Hold `membership_lock`."""
+def last_end(membership: Membership, persons: Collection[UserId], device: UserId) -> int:
+    """Return until when one of a device and its person took back what both stated; -1 if neither did.
+
+    `persons` are the person's first device and those from which its place came. Hold `membership_lock`.
+    """
     ends = [
         one.body.until
         for one in membership.device_statements
-        if isinstance(one.body, DeviceEnd) and (one.body.person, one.body.device) == (person, device)
+        if isinstance(one.body, DeviceEnd) and one.body.person in persons and one.body.device == device
     ]
     return max(ends, default=-1)
 

@@ -1,12 +1,24 @@
 """History of who is in a repo, for people: who came, left, was excluded, may do something else, or has another name."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Final
 
 from node.ingest.replica import Replica
 from node.sync.hub import Hub
-from protocol.formats.body import DeviceGrant, Grant, Invite, Join, Permission, Remove, RepoInit
+from protocol.formats.body import (
+    DeviceGrant,
+    Grant,
+    Invite,
+    Join,
+    Move,
+    Permission,
+    RecoveryFriends,
+    RecoveryGrant,
+    Remove,
+    RepoInit,
+)
 from protocol.formats.profiles import Profile
 from protocol.formats.text import id_text
 from protocol.ids import UserId
@@ -15,6 +27,8 @@ from storage.repos.repos import Repo
 from verifier.membership import Membership
 from verifier.operations import Operation, Operations
 from verifier.resolution import Resolution
+
+_CHANGING: Final = (Join, Grant, DeviceGrant, RecoveryGrant, Move, Remove, RecoveryFriends)
 
 
 class MemberChanges:
@@ -45,7 +59,7 @@ def list_changes(replica: Replica, repo: Repo, limit: int, since: int) -> list[M
         membership = replica.membership(repo.repo_id)
         operations = membership.operations.since(0)
         # Of names those alone that are considered: others can be any number.
-        changes = [one for one in operations if isinstance(one.body, Join | Grant | DeviceGrant | Remove)]
+        changes = [one for one in operations if isinstance(one.body, _CHANGING)]
         changes += membership.profiles.considered()
         # Of equal times the order of arrival stays, in which causes come first.
         changes.sort(key=lambda one: one.timestamp)
@@ -107,12 +121,18 @@ def _views(
             "kind": kind,
             "user": id_text(user),
             "user_name": name_of(user),
-            "device_name": device_name(user) if kind.startswith("device_") else None,
+            "device_name": device_name(user) if kind.startswith(("device_", "moved")) else None,
             "author": id_text(one.author),
             "author_name": name_of(one.author),
             "permission": None if permission is None else permission.name.lower(),
             "earlier_name": None,
+            "friends": [],
+            "friend_names": [],
         }
+
+    def with_friends(seen: MemberChangeView, friends: Sequence[UserId]) -> MemberChangeView:
+        seen["friends"], seen["friend_names"] = [*map(id_text, friends)], [*map(name_of, friends)]
+        return seen
 
     for one in changes:
         match one.body:
@@ -126,6 +146,16 @@ def _views(
                 is_new = isinstance(one.body, DeviceGrant) and user not in there
                 there.add(user)
                 yield view("device_added" if is_new else "granted", one, user, one.body.permission)
+            case Move() if now.counts(one):
+                there.discard(one.author)
+                there.add(one.body.user)
+                yield view("moved", one, one.body.user, operations.granted(one))
+            case RecoveryGrant() if now.counts(one):
+                there.add(one.body.user)
+                signers = [each.friend for each in one.body.signatures]
+                yield with_friends(view("recovered", one, one.body.user, one.body.permission), signers)
+            case RecoveryFriends() if now.counts(one):
+                yield with_friends(view("friends_named", one, one.author), one.body.friends)
             case Remove() if now.has_effect(one):
                 kind = "left" if one.is_leave else "lowered"
                 if one.body.keeps is None:

@@ -39,6 +39,7 @@ from storage.commits.void_marks import load_void_ids
 from storage.repos.repos import Branch, Repo
 from verifier.membership import Membership
 from verifier.operations import Operation
+from verifier.places import find_keys
 from verifier.refusal import CommitRefused
 from verifier.removal_check import authorise_removal
 
@@ -120,12 +121,12 @@ class Members(RepoActions):
         target = self._find_repo(repo)
         kept = _permission(keeps) if keeps else None
         held = await self._members(target)
-        key = await self._hub.run_blocking(find_user, user, self._hub.replica, target)
+        key = await self._hub.run_blocking(self._find_removed, user, target)
         if key != self._author.user:
             needed = await self._hub.run_blocking(self._find_needed, target, key, kept)
             doing = "excluding a member" if kept is None else "lowering a member's permission"
             self._check_right(target, held, needed, doing)
-        if (held.get(key) or 0) <= (kept or 0):
+        if not await self._hub.run_blocking(self._takes, target, key, kept):
             raise ServiceError("bad_request", "the user holds no more than that", "`ravel member list` shows")
         removal = await self._hub.run_blocking(self._plan_removal, target, key, kept, person)
         self._check_last_owner([*removal.users], held)
@@ -193,11 +194,34 @@ class Members(RepoActions):
                 f"ask one who holds it: `ravel member list {id_text(repo.repo_id)[:12]}` shows who",
             )
 
+    def _find_removed(self, text: str, repo: Repo) -> UserId:
+        """Find a member, else somebody who left: the key still writes beside its leave. Raises ServiceError."""
+        try:
+            return find_user(text, self._hub.replica, repo)
+        except ServiceError as error:
+            if error.code != "not_found":
+                raise
+            with self._hub.replica.membership_lock:
+                membership = self._hub.replica.membership(repo.repo_id)
+                users = [one for one in membership.operations.users() if _takes(membership, one, None)]
+            named = self._hub.replica.people.find(repo.repo_id, text, users)
+            if named is None and not any(id_text(one).startswith(text) for one in users):
+                raise
+            shown = partial(self._hub.replica.people.name, repo.repo_id)
+            return named or resolve("member", text, [(one, "", one) for one in users], shown)
+
+    def _takes(self, repo: Repo, user: UserId, keeps: Permission | None) -> bool:
+        with self._hub.replica.membership_lock:
+            membership = self._hub.replica.membership(repo.repo_id)
+            if user == self._author.user:
+                return (membership.now().permission(user) or 0) > (keeps or 0)
+            return _takes(membership, user, keeps)
+
     def _find_needed(self, repo: Repo, user: UserId, keeps: Permission | None) -> Permission:
         """Return the permission that taking down another member needs: what one's own device grants gave needs read (M7)."""
         with self._hub.replica.membership_lock:
             membership = self._hub.replica.membership(repo.repo_id)
-            otherwise = held_otherwise(membership, user, {self._author.user})
+            otherwise = held_otherwise(membership, user, _keys(membership, self._author.user))
         return Permission.READ if (otherwise or 0) <= (keeps or 0) else Permission.WRITE
 
     def _plan_removal(
@@ -222,7 +246,7 @@ class Members(RepoActions):
                 if refusal is None:
                     users[one] = left
                 elif user == me:  # who leaves takes back what it gave, where others let a device in, too
-                    kept = held_otherwise(membership, one, {me})
+                    kept = held_otherwise(membership, one, _keys(membership, me))
                     if _find_refusal(membership, me, one, kept) is None:
                         users[one], staying = kept, {*staying, one}
             others = sorted({*users_of(persons, user), *companions, *staying} - (users.keys() - staying))
@@ -364,6 +388,16 @@ def _find_refusal(
     return None
 
 
+def _takes(membership: Membership, user: UserId, keeps: Permission | None) -> bool:
+    """Return True if a removal takes something from a user, or would had it not left (M7). Hold `membership_lock`."""
+    return bool(membership.now().find_taken(user, keeps))
+
+
+def _keys(membership: Membership, user: UserId) -> set[UserId]:
+    """Return a user and those from whom its place came. Hold `membership_lock`."""
+    return find_keys(membership.operations, membership.now(), user)
+
+
 def _permission(text: str) -> Permission:
     found = PERMISSIONS.get(text)
     if found is None:
@@ -434,7 +468,7 @@ def _name_fields(people: People, repo_id: RepoId, user: UserId, person: UserId) 
     return {
         "name": "" if shown is None else shown.text,
         "stated_name": None if said is None else said.name,
-        "petname": people.petname(user) or people.petname(person) or None,
+        "petname": people.petname(user) or people.person_petname(repo_id, person) or None,
         "looks_alike": shown is not None and shown.is_like_another,
         "color": None if of_person is None else of_person.color,
     }

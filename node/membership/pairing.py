@@ -18,12 +18,14 @@ from node.membership.devices import (
     DevicesHome,
     find_devices,
     find_home,
+    find_left_home,
     find_removed,
     find_remover,
     last_end,
 )
 from node.membership.members import Members
 from node.membership.persons import held_otherwise
+from node.membership.promotion import Promotion
 from node.membership.sharing import Sharing
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
@@ -42,10 +44,12 @@ from ravel.types.devices import (
     DeviceSync,
     GivenRepo,
     LeftRepo,
+    PromotedDevice,
     RemovedDevice,
     StayedDevice,
 )
 from storage.repos.repos import Repo
+from verifier.places import find_heirs, find_keys, find_moves
 
 _REPO_NAME: Final = "devices"
 _ON_THE_FIRST: Final = (
@@ -158,6 +162,23 @@ class Pairing:
             "repos": [await self._remove_from(home, repo, key) for repo in ordered],
         }
 
+    async def promote(self, device: str) -> PromotedDevice:
+        """Pass this user's place to a device in all repos: it is the first one then, and this one no member any more."""
+        run, me = self._hub.run_blocking, self._author.user
+        home = await run(self._home) or await run(find_left_home, self._hub.replica, me)
+        if home is None:
+            raise ServiceError("not_found", "this user has no other devices", "`ravel device add` adds one")
+        if me not in home.keys:
+            raise ServiceError(
+                "not_permitted",
+                f"this is a device of {id_text(home.person)}",
+                "run it on the first device, whose place passes",
+            )
+        others = await run(self._others, home) if home.person == me else [home.person]
+        key = resolve("device", device, ((user, self._name(home, user), user) for user in others))
+        promotion = Promotion(self._hub, self._author, self._keeper)
+        return {"device": id_text(key), "repos": await promotion.pass_all(home, key)}
+
     # --- steps ---
 
     async def _remove_from(self, home: DevicesHome, repo: Repo, device: UserId) -> LeftRepo:
@@ -209,7 +230,8 @@ class Pairing:
         me = self._author.user
         with self._hub.replica.membership_lock:
             membership = self._hub.replica.membership(repo.repo_id)
-            now, kept = membership.now(), held_otherwise(membership, device, {me})
+            now, operations = membership.now(), membership.operations
+            kept = held_otherwise(membership, device, find_keys(operations, now, me))
             is_admin = (now.permission(me) or 0) >= Permission.ADMIN
             is_less = kept is not None and kept < (now.permission(device) or 0)
             return kept.name.lower() if kept is not None and is_less and not is_admin else ""
@@ -247,7 +269,7 @@ class Pairing:
         with trio.CancelScope(shield=True):
             repo = await create_repo(self._hub, self._author, name)
             await write_commit(self._hub, self._author, replica.root_branch(repo), DevicesRepo(user))
-        return DevicesHome(repo, user)
+        return DevicesHome(repo, user, frozenset({user}))
 
     def _retract(self, home: DevicesHome, repo: Repo, device: UserId, stored: IngestResult) -> bool:
         """Retract that the device and this user, or this user as a device, are one person; False if nothing was said."""
@@ -260,12 +282,15 @@ class Pairing:
             return False
         with replica.membership_lock:
             membership = replica.membership(repo.repo_id)
+            heirs = find_heirs(find_moves(membership.operations, membership.now()))
             said = [
                 one.body.since
                 for one in membership.device_statements
-                if isinstance(one.body, Device) and (one.body.person, one.body.device) == pair
+                if isinstance(one.body, Device)
+                and (heirs.get(one.body.person, one.body.person), one.body.device) == pair
             ]
-            if max(said, default=-1) <= last_end(membership, *pair):
+            persons = {pair[0], *(old for old, heir in heirs.items() if heir == pair[0])}
+            if max(said, default=-1) <= last_end(membership, persons, pair[1]):
                 return False
             if (membership.now().permission(me) or 0) < Permission.WRITE:
                 return False
@@ -284,6 +309,7 @@ class Pairing:
                 for repo in self._hub.replica.repos.values()
             )
             former = find_remover(self._hub.replica, me)
+            left = find_left_home(self._hub.replica, me)
             return {
                 "person": id_text(me),
                 "repo": None,
@@ -294,6 +320,8 @@ class Pairing:
                 "removed_by_name": ""
                 if former is None
                 else self._hub.replica.people.name(former.repo.repo_id, former.person),
+                "moved_to": None if left is None else id_text(left.person),
+                "moved_to_name": "" if left is None else self._name(left, left.person),
             }
         users = dict.fromkeys([home.person, *self._others(home), me])
         return {
@@ -313,6 +341,8 @@ class Pairing:
             "stayed": self._stayed(home),
             "removed_by": None,
             "removed_by_name": "",
+            "moved_to": None,
+            "moved_to_name": "",
         }
 
     def _stayed(self, home: DevicesHome) -> list[StayedDevice]:

@@ -8,11 +8,12 @@ No verdict rests on it.
 from collections.abc import Collection, Mapping
 
 from node.ingest.replica import Replica
-from protocol.formats.body import DeviceGrant, Permission
+from protocol.formats.body import DeviceGrant, Permission, RecoveryGrant
 from protocol.ids import UserId
 from storage.repos.repos import Repo
 from verifier.membership import Membership
 from verifier.operations import Operation
+from verifier.places import find_heirs, find_keys, find_moves
 
 
 def find_persons_in(membership: Membership, stated: Mapping[UserId, UserId]) -> dict[UserId, UserId]:
@@ -22,15 +23,17 @@ def find_persons_in(membership: Membership, stated: Mapping[UserId, UserId]) -> 
     shown as the author of what it writes. A person may be no member any more. Costs O(credentials).
     """
     now, operations = membership.now(), membership.operations
-    found = dict(stated)
+    heirs, found = find_heirs(find_moves(operations, now)), dict(stated)
     for user in operations.users():
-        if user in found or not any(isinstance(one.body, DeviceGrant) for one in operations.grants_of(user)):
+        if user in found or not any(one.is_device_grant for one in operations.grants_of(user)):
             continue
         if (now.permission(user) or 0) >= Permission.WRITE:
             continue
         credentials = now.credentials_of(user)
-        givers = {stated.get(one.author, one.author) for one in credentials}
-        if len(givers) == 1 and all(isinstance(one.body, DeviceGrant) for one in credentials):
+        givers = {
+            heirs.get(giver, giver) for giver in (stated.get(one.author, one.author) for one in credentials)
+        }
+        if len(givers) == 1 and all(one.is_device_grant for one in credentials):
             found[user] = givers.pop()
     return {user: first for user in found if (first := _first_of(found, user)) != user}
 
@@ -57,7 +60,7 @@ def find_rights_otherwise(
     return [
         (permission, one)
         for permission, one in found
-        if not isinstance(one.body, DeviceGrant) or (givers is not None and one.author not in givers)
+        if not one.is_device_grant or (givers is not None and one.author not in givers)
     ]
 
 
@@ -90,17 +93,19 @@ def find_companions(
     """Find who goes along where `me` lowers a user's permission to `keeps`, each with what it keeps.
 
     These are the person's other users that hold more, who is in by device grants of these alone, and so on; and who holds
-    more by device grants of all these: that is taken alone. Of one's own devices each goes by itself, and the first one
-    with the others. Nobody takes oneself along. `persons` are those of `find_persons_in`. Hold `membership_lock`. Costs
-    O(credentials).
+    more by device grants of all these: that is taken alone. Keys from which the place came left: they would hold more, had
+    they not. Of one's own devices each goes by itself, and the first one with the others. Nobody takes oneself along.
+    `persons` are those of `find_persons_in`. Hold `membership_lock`. Costs O(credentials).
     """
     now, operations, same = membership.now(), membership.operations, users_of(persons, user)
+    same = same.union(*(find_keys(operations, now, one) for one in same))
+    earlier = same & find_moves(operations, now).keys()
     if me in same and (me != user or me in persons):
         return {}
     given, ahead = set[UserId](), [*same]
     while ahead:
         for grant in operations.deciding_by(ahead.pop()):
-            if isinstance(grant.body, DeviceGrant):
+            if isinstance(grant.body, DeviceGrant | RecoveryGrant):
                 one = grant.body.user
                 if one in same or one == me or now.permission(one) is None:
                     continue
@@ -114,6 +119,8 @@ def find_companions(
         if one not in same:
             otherwise = held_otherwise(membership, one, same)
             left = max((some for some in (keeps, otherwise) if some is not None), default=None)
-        if (now.permission(one) or 0) > (left or 0):
+        if (now.permission(one) or 0) > (left or 0) or (
+            one in earlier and me not in same and now.find_taken(one, left)
+        ):
             found[one] = left
     return found

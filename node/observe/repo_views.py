@@ -11,6 +11,7 @@ from node.membership.inbox import Inbox
 from node.membership.joining import Joiner
 from node.membership.lobbies import find_repo, is_lobby
 from node.membership.member_checkpoints import find_false_signers
+from node.membership.promotion import find_heir
 from node.membership.requests import Requests
 from node.observe.absent import NOTHING_ABSENT, find_absence
 from node.observe.standing import Standings
@@ -108,10 +109,12 @@ class RepoViews:
         permission, was_member, is_damaged, of_devices, of_comments = None, False, False, False, False
         waiting, offers, absence = 0, 0, NOTHING_ABSENT
         signers: list[UserId] = []
+        moved_to: UserId | None = None
         others: int | None = None
         try:
             permission = replica.permission(repo, self._author.user)
             was_member = replica.was_member(repo, self._author.user)
+            moved_to = find_heir(replica, repo, self._author.user) if permission is None else None
             of_devices = is_devices_repo(replica, repo, self._author.user)
             of_comments = is_own_comments(replica, repo, self._author.user, self._hub.clock_ms())
             waiting, offers = self._requests.count_waiting(repo), self._inbox.count_waiting(repo)
@@ -145,6 +148,7 @@ class RepoViews:
             vouched=self._vouched(repo, branches),
             false_voucher="" if false is None else maker_name(replica, repo.repo_id, false.states),
             false_signers=self._called(repo, signers),
+            moved_to="" if moved_to is None else self._device_name(repo, moved_to),
             members=others,
             not_kept=sum(not one.is_kept for one in branches),
             kept_days=repo.kept_days,
@@ -181,6 +185,11 @@ class RepoViews:
                 name = maker_name(self._hub.replica, repo.repo_id, shown.vouched)
                 return {"code": "vouched", "people": [name], "at": shown.vouched.at // 1000}
         return None
+
+    def _device_name(self, repo: Repo, device: UserId) -> str:
+        """Return the device's own name: all are shown by that of the person."""
+        said = self._hub.replica.people.stated(repo.repo_id).get(device)
+        return (said.name if said is not None else None) or id_text(device)[:SHORT_ID_LENGTH]
 
     def _called(self, repo: Repo, users: Sequence[UserId]) -> tuple[str, ...]:
         """Return the members' names: this user's name for them, else the start of their ids."""

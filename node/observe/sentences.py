@@ -141,7 +141,11 @@ _PARTS: Final[Mapping[str, Callable[["StandingPart"], str]]] = {
     "excluded": lambda one: (
         f"cut off{_since(one)}: you are no member any more, and what members write since is not for this node"
     ),
-    "former": lambda _: "you are no member any more, and read what was shared with you",
+    "former": lambda one: (
+        f"your place has passed to {one['people'][0]}: what is here stays, and this computer writes no more"
+        if one.get("people")
+        else "you are no member any more, and read what was shared with you"
+    ),
     "link_ended": lambda one: (
         f"cut off{_since(one)}: the repo got new secrets by an exclusion or a renewal, and your link opens nothing newer; "
         "ask a member for a new one"

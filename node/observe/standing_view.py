@@ -164,6 +164,7 @@ class RepoFacts:
     of_comments: bool = (
         False  # whether it has what this user comments, each in a branch that others follow by itself
     )
+    moved_to: str = ""  # what the device is called to which this user's place passed
     members: int | None = None  # how many other members there are; None where that is not known
 
 
@@ -203,6 +204,8 @@ def describe_standing(
             not_kept=facts.not_kept,
             older_not_kept=facts.kept_days,
         )
+    elif facts.moved_to:  # until another has the move, nobody knows of it
+        parts += link_parts
     return {
         "state": state or link_state,
         "parts": parts,
@@ -268,6 +271,8 @@ def _membership_parts(facts: RepoFacts) -> tuple[str, list[StandingPart]]:
         if facts.is_behind:
             return "waiting", [{**since, "code": "secrets_missing", "people": list(facts.holders)}]
         return _absent_parts(facts)
+    if facts.moved_to:
+        return "former", [{"code": "former", "people": [facts.moved_to]}]
     if facts.was_member:
         return (
             ("cut_off", [{**since, "code": "excluded"}])

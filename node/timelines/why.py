@@ -11,7 +11,7 @@ from node.ingest.void_recheck import VoidRecheck
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import PREFIX_SIZE_MIN
 from protocol.codec import DecodeError
-from protocol.formats.body import DeviceGrant, Grant, Join, Remove, RepoInit
+from protocol.formats.body import DeviceGrant, Grant, Join, Move, RecoveryGrant, Remove, RepoInit
 from protocol.formats.text import id_text, parse_id_prefix
 from protocol.ids import CommitId, UserId
 from ravel.types.commits import VerdictFields, VerdictView, VoidView
@@ -185,8 +185,10 @@ def _in_words(operation: Operation, who: Callable[[UserId], str]) -> str:
             return (
                 f"{by} made its author a member with the permission {operation.body.permission.name.lower()}"
             )
-        case DeviceGrant():
+        case DeviceGrant() | RecoveryGrant():
             return f"it is a computer of {by}, with the permission {operation.body.permission.name.lower()}"
+        case Move():
+            return f"the place of {by} passed to its author"
         case Join():
             return "its author joined by an invitation"
         case Remove():

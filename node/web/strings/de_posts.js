@@ -78,6 +78,8 @@ export const ofPosts = {
     left: (who) => `${who} ist gegangen`,
     device_added: (who, by, may) => `${by} hat den Computer ${who} hinzugefügt: ${may}`,
     device_removed: (who, by) => `${by} hat den Computer ${who} entfernt`,
+    moved: (who, by) => `${by} macht mit dem Computer ${who} weiter`,
+    recovered: (who, by, may, friends) => `${friends}: ${by} ist mit neuem Schlüssel wieder dabei`,
     renamed: (who, by, may, before) => `${who} hieß vorher ${before}`,
   },
   keptHere: "Bisher nur auf diesem Computer",

@@ -78,6 +78,8 @@ export const ofPosts = {
     left: (who) => `${who} left`,
     device_added: (who, by, may) => `${by} added the computer ${who}: ${may}`,
     device_removed: (who, by) => `${by} removed the computer ${who}`,
+    moved: (who, by) => `${by} goes on with the computer ${who}`,
+    recovered: (who, by, may, friends) => `${friends} let ${by} in again with a new key`,
     renamed: (who, by, may, before) => `${who} was called ${before} before`,
   },
   keptHere: "Only on this computer so far",

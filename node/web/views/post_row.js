@@ -89,7 +89,7 @@ function called(user, name) {
 export function Came({ changes }) {
   return changes.map((one) => {
     const [who, by] = [called(one.user, one.device_name ?? one.user_name), called(one.author, one.author_name)];
-    const said = text.memberChanges[one.kind]?.(who, by, text.permissions[one.permission] ?? "", cut(one.earlier_name ?? ""));
+    const said = text.memberChanges[one.kind]?.(who, by, text.permissions[one.permission] ?? "", cut(one.earlier_name ?? one.friends.map((id, at) => called(id, one.friend_names[at])).join(", ")));
     return said && html`<div class="event came" key=${one.commit}><${Icon} name="person" size="s" /><p><bdi>${said}</bdi> <span class="when" title=${whenExactly(one.time)}>${when(one.time)}</span></p></div>`;
   });
 }

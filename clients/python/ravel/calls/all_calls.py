@@ -117,6 +117,7 @@ class AsyncAllCalls(AsyncCaller):
     join_as_device = awaited(PeopleCalls.join_as_device)
     sync_devices = awaited(PeopleCalls.sync_devices)
     remove_device = awaited(PeopleCalls.remove_device)
+    promote_device = awaited(PeopleCalls.promote_device)
     show_quorum = awaited(PeopleCalls.show_quorum)
     set_quorum = awaited(PeopleCalls.set_quorum)
     propose_removal = awaited(PeopleCalls.propose_removal)

@@ -10,7 +10,7 @@ from ravel.operations import Operation
 if TYPE_CHECKING:  # a command calls one or two, and imports their types
     from collections.abc import Sequence
 
-    from ravel.types.devices import DeviceLinkView, DeviceList, DeviceSync, RemovedDevice
+    from ravel.types.devices import DeviceLinkView, DeviceList, DeviceSync, PromotedDevice, RemovedDevice
     from ravel.types.members import (
         CheckpointList,
         InvitationLinkView,
@@ -151,6 +151,9 @@ JOIN_AS_DEVICE: Final[Operation[DeviceList]] = Operation("POST", "/devices/join"
 SYNC_DEVICES: Final[Operation[DeviceSync]] = Operation("POST", "/devices/sync", "devices.DeviceSync")
 REMOVE_DEVICE: Final[Operation[RemovedDevice]] = Operation(
     "DELETE", "/devices/{device}", "devices.RemovedDevice"
+)
+PROMOTE_DEVICE: Final[Operation[PromotedDevice]] = Operation(
+    "POST", "/devices/{device}/promotion", "devices.PromotedDevice"
 )
 SHOW_QUORUM: Final[Operation[QuorumState]] = Operation("GET", "/repos/{repo}/quorum", "quorums.QuorumState")
 SET_QUORUM: Final[Operation[RootCommit]] = Operation(
@@ -401,6 +404,10 @@ class PeopleCalls(SyncCaller):
     def remove_device(self, device: str) -> RemovedDevice:
         """Take a device out of all repos, and take back that it is the same person's."""
         return self._call(REMOVE_DEVICE, {"device": device})
+
+    def promote_device(self, device: str) -> PromotedDevice:
+        """Pass this user's place to a device in all repos. This user is no member any more."""
+        return self._call(PROMOTE_DEVICE, {"device": device})
 
     def show_quorum(self, repo: str) -> QuorumState:
         """Show the quorums in force and the latest proposals."""

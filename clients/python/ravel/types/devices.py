@@ -53,6 +53,10 @@ class DeviceList(TypedDict):
         means("First device of the person that removed this user. Null: nobody removed it."),
     ]
     removed_by_name: PersonText
+    moved_to: Annotated[
+        Id | None, means("Device to which the place of this user passed. Null: it has its place.")
+    ]
+    moved_to_name: PersonText
 
 
 class DeviceLinkView(TypedDict):
@@ -101,3 +105,23 @@ class RemovedDevice(TypedDict):
 
     device: Id
     repos: list[LeftRepo]
+
+
+class MovedRepo(TypedDict):
+    """State of a repo when the place of this user passes to a device."""
+
+    repo: Id
+    name: str
+    moved: Annotated[bool, means("The place passed to the device now.")]
+    already: Annotated[bool, means("The place had passed to a device before.")]
+    signs: Annotated[
+        bool, means("A quorum names this user, who signs no more: an owner names the signers anew.")
+    ]
+    advice: Advice
+
+
+class PromotedDevice(TypedDict):
+    """The device that is the first one now."""
+
+    device: Id
+    repos: list[MovedRepo]

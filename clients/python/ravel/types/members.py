@@ -141,9 +141,15 @@ class MemberChangeView(TypedDict):
                 "renamed",
                 "device_added",
                 "device_removed",
+                "moved",
+                "recovered",
+                "friends_named",
             ),
             description="`joined`: by a link. `granted`: by a member. `lowered`: may do less. "
-            "`device_added`: its author gave what it holds to a device of its own.",
+            "`device_added`: its author gave what it holds to a device of its own. "
+            "`moved`: its author's place passed to a device, and it left. "
+            "`recovered`: friends let a device of its author in. "
+            "`friends_named`: its author said which friends may; none: nobody may.",
         ),
     ]
     user: Annotated[Id, means("The user whose membership or name has changed.")]
@@ -151,7 +157,7 @@ class MemberChangeView(TypedDict):
     device_name: Annotated[
         str | None,
         means(
-            "Of `device_added`, `device_removed`: what the device calls itself; empty: nothing. It proves nothing."
+            "Of `device_added`, `device_removed`, `moved`: what the device calls itself; empty: nothing. It proves nothing."
         ),
     ]
     author: Annotated[
@@ -165,6 +171,10 @@ class MemberChangeView(TypedDict):
     earlier_name: Annotated[
         str | None, means("Of `renamed`: what the user called itself before. It proves nothing.")
     ]
+    friends: Annotated[
+        list[Id], means("Of `recovered`: who signed. Of `friends_named`: who are named. Else empty.")
+    ]
+    friend_names: Annotated[list[PersonText], means("What they are called, in the same order.")]
 
 
 class MemberChangeList(TypedDict):

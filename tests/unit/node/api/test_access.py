@@ -98,7 +98,7 @@ def test_only_the_person_of_the_node_makes_tokens_and_gets_keys() -> None:
             "make_export_code",
         ),
         *("state_me", "set_petname"),
-        *("invite_device", "join_as_device", "sync_devices", "remove_device"),
+        *("invite_device", "join_as_device", "sync_devices", "remove_device", "promote_device"),
     }
 
 

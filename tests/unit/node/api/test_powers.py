@@ -46,6 +46,7 @@ GIVES: Final[dict[str, set[str]]] = {
     "invite_device": {"device"},
     "join_as_device": {"device"},
     "sync_devices": {"device"},
+    "promote_device": {"device"},
     "create_token": {"person"},
     "make_page_code": {"person"},
     "make_pairing_code": {"browser"},
@@ -197,6 +198,7 @@ def test_what_lets_others_in_is_written_down_with_the_token() -> None:
     others = {
         "join_as_device",  # the other person's device list has it
         "sync_devices",  # hands on to devices that are there
+        "promote_device",  # a device that is there
         "make_offer",  # a branch for who answers the offer: `share_branch` states the same link
         "change_relay_account",
     }

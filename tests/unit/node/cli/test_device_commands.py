@@ -78,6 +78,7 @@ def test_ctrl_c_at_a_question_ends_as_elsewhere(invoke: Invoke, monkeypatch: pyt
 
 def test_a_removed_computer_is_told(invoke: Invoke) -> None:
     answer = {"devices": [], "joining": False, "stayed": [], "removed_by": DEVICE, "removed_by_name": "Ben"}
+    answer |= {"moved_to": None, "moved_to_name": ""}
     done = invoke("device", "list", list_devices=lambda: answer)
     assert done.stdout.startswith("This computer was removed from Ben's devices.")
     done = invoke("device", "list", list_devices=lambda: {**answer, "removed_by": None})

@@ -29,6 +29,7 @@ _FINAL: tuple[tuple[str, ...], ...] = (
     ("delete", "k3x2abcd"),
     ("branch", "compact", "main"),
     ("device", "remove", "phone"),
+    ("device", "promote", "phone"),
     ("relay", "revoke", "ann"),
 )
 
@@ -56,7 +57,11 @@ def test_nobody_is_asked_whether_to_exclude_somebody_who_is_not_there(
     ben = {"user": "q" * 52, "person": "q" * 52, "name": "Ben", "stated_name": "Benjamin", "petname": None}
     silent = {**ben, "user": "s" * 52, "name": "Ben", "stated_name": None}
     desk = {**silent, "user": "t" * 52, "stated_name": "Desk"}
-    api = SimpleNamespace(list_members=lambda _repo: {"members": [ben, silent, desk]})
+    dan = {"kind": "left", "time": 0, "author": "d" * 52, "author_name": "Dan"}
+    api = SimpleNamespace(
+        list_members=lambda _repo: {"members": [ben, silent, desk]},
+        list_member_changes=lambda _repo, limit: {"changes": [dan]},
+    )
     asked: list[str] = []
 
     def prompt(text: str, **_: object) -> str:

@@ -21,6 +21,8 @@ def _change(time: int, kind: str, permission: str | None = None) -> dict[str, An
         "permission": permission,
         "earlier_name": "Bob",
         "device_name": "Desk",
+        "friends": ["f" * 52, "g" * 52],
+        "friend_names": ["Fay", "Gus"],
     }
 
 
@@ -40,6 +42,9 @@ def test_changes_stand_where_they_belong_by_time() -> None:
         ("device_added", "write", "(added the computer Desk: may write)"),
         ("device_removed", None, "(removed the computer Desk)"),
         ("left", None, "(left)"),
+        ("moved", "write", "(passed its place to the computer Desk, and left: may write)"),
+        ("recovered", "write", f"(was let in again with the key {'u' * 12} by Fay, Gus: may write)"),
+        ("friends_named", None, "(named friends who may let it in again: Fay, Gus)"),
         ("renamed", None, "(was called Bob before)"),
         ("of a later version", None, "(of a later version)"),
     ],

@@ -1,0 +1,201 @@
+"""A person's place passes to another device: one person everywhere, and what the old key still does beside it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from trio.testing import MockClock
+
+from node.authoring.writing import write_commit
+from node.membership.members import Members
+from node.runtime.errors import ServiceError
+from protocol.formats.body import Permission
+from protocol.formats.profiles import Profile
+from protocol.ids import AnyId
+from storage.commits.commits import load_timeline
+from storage.repos.repos import Branch, Repo
+from tests.support.devices import held, join, member_of, persons, repo_of, settle, user
+from tests.support.nodes import Node, open_nodes
+from tests.support.served import service_of
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.sqlite,  # rules are not about rows
+]
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Iterator[list[Node]]:
+    with open_nodes(tmp_path, "laptop", "phone", "tablet", "boss") as nodes:
+        yield nodes
+
+
+def main_of(node: Node, repo: Repo) -> Branch:
+    """Return a node's main branch of a repo."""
+    here = repo_of(node, repo)
+    assert here is not None
+    return next(one for one in node.replica.branches_in(here.num) if one.name == "main")
+
+
+def root_of(node: Node, repo: Repo) -> Branch:
+    """Return a node's root branch of a repo."""
+    here = repo_of(node, repo)
+    assert here is not None
+    return node.replica.root_branch(here)
+
+
+def shown(node: Node, repo: Repo, author: Node) -> tuple[str, str]:
+    """Return how a node names an author in a repo, and that one's person."""
+    here = repo_of(node, repo)
+    assert here is not None
+    names, told = node.replica.people, node.replica.persons(repo.repo_id)
+    one = author.author.user
+    return names.name(repo.repo_id, one), names.name(repo.repo_id, told.get(one, one))
+
+
+def count_posts(node: Node, repo: Repo, author: Node) -> int:
+    """Count what a node shows of an author's in the main branch, beside the branch's own first commit."""
+    with node.replica.database.read() as connection:
+        rows = load_timeline(connection, main_of(node, repo).num, 0, 100)
+    return sum(row.author == author.author.user and not row.is_void for row in rows[1:])
+
+
+def members(node: Node, folder: Path) -> Members:
+    """Return what changes the members of a node's repos."""
+    return service_of(node, folder).people.members
+
+
+async def test_a_phone_takes_the_place_of_its_person(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    laptop, phone, tablet, boss = people
+    work = await member_of(boss, laptop)
+    own, _ = laptop.create_repo("own")
+    await join(phone, laptop, tmp_path)
+    await join(tablet, laptop, tmp_path)
+    await settle(laptop, boss, phone, tablet)
+    await write_commit(laptop.hub, laptop.author, root_of(laptop, work), Profile("Ann", 3))
+    await write_commit(phone.hub, phone.author, root_of(phone, work), Profile("Pocket", None))
+    laptop.write(main_of(laptop, work), "from the laptop")
+    await settle(laptop, phone, tablet)
+    done = (await service_of(laptop, tmp_path).people.pairing.promote("Pocket"))["repos"]
+    assert {one["name"]: (one["moved"], one["advice"]) for one in done} == dict.fromkeys(
+        ["work", "own", "devices"], (True, "")
+    )
+    assert done[-1]["name"] == "devices", "the last, so that the command can be repeated"
+    again = (await service_of(laptop, tmp_path).people.pairing.promote("Pocket"))["repos"]
+    assert [one["already"] for one in again] == [True, True, True]
+    with pytest.raises(ServiceError, match=r"not_permitted|member"):
+        laptop.write(main_of(laptop, work), "too late")
+    # The boss was offline all the while, and hears of it from the phone.
+    await settle(laptop, phone, tablet)
+    await settle(phone, boss, tablet)
+    await settle(phone, boss, tablet)
+    for node in (boss, phone, tablet):
+        assert [held(node, work, one) for one in (laptop, phone, tablet)] == [
+            None,
+            Permission.WRITE,
+            Permission.WRITE,
+        ]
+        assert persons(node, work) == dict.fromkeys(
+            (laptop.author.user, tablet.author.user), phone.author.user
+        ), node.seed
+        assert shown(node, work, laptop) == shown(node, work, phone) == ("Ann", "Ann")
+        assert count_posts(node, work, laptop) == 1
+    boss.replica.people.set_petnames({AnyId(laptop.author.user): "Anna"}, {})
+    assert shown(boss, work, phone) == ("Anna", "Anna"), "a petname of the old key is the person's"
+    rows = (await members(boss, tmp_path).list_all("work"))["members"]
+    assert {one["user"]: (one["person"], one["petname"]) for one in rows if one["user"] != user(boss)} == {
+        user(phone): (user(phone), "Anna"),
+        user(tablet): (user(phone), "Anna"),
+    }
+    changes = (await service_of(boss, tmp_path).people.member_changes.list_latest("work", 9, 0))["changes"]
+    (moved,) = [one for one in changes if one["kind"] == "moved"]
+    assert (moved["user"], moved["author"], moved["device_name"]) == (user(phone), user(laptop), "Pocket")
+    # Secrets that the old key has not: who acts first starts the epoch.
+    phone.write(main_of(phone, work), "from the phone")
+    phone.write(main_of(phone, own), "from the phone")
+    await settle(phone, boss, laptop, tablet)
+    assert [count_posts(node, work, phone) for node in (boss, tablet, laptop)] == [1, 1, 0]
+    listed = await service_of(laptop, tmp_path).people.pairing.list_all()
+    assert (listed["devices"], listed["moved_to"], listed["moved_to_name"]) == ([], user(phone), "Pocket")
+
+
+async def test_the_new_first_device_adds_and_removes_others(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    laptop, phone, tablet, boss = people
+    work = await member_of(boss, laptop)
+    await join(phone, laptop, tmp_path)
+    await settle(laptop, boss, phone)
+    await service_of(laptop, tmp_path).people.pairing.promote(user(phone))
+    await settle(laptop, phone, boss)
+    await settle(phone, boss)
+    await join(tablet, phone, tmp_path)
+    await settle(phone, tablet, boss)
+    await settle(phone, tablet, boss)
+    assert held(boss, work, tablet) is Permission.WRITE
+    assert persons(boss, work)[tablet.author.user] == phone.author.user
+    later, _ = phone.create_repo("later")
+    await settle(phone, tablet)
+    await settle(phone, tablet)
+    assert held(phone, later, tablet) is Permission.OWNER
+    done = (await service_of(phone, tmp_path).people.pairing.remove(user(tablet)))["repos"]
+    assert {one["name"]: (one["excluded"], one["advice"]) for one in done} == dict.fromkeys(
+        ["work", "devices", "later"], (True, "")
+    )
+
+
+async def test_devices_that_the_old_key_let_in_are_the_new_ones_to_remove(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    laptop, phone, tablet, boss = people
+    work = await member_of(boss, laptop)
+    await join(phone, laptop, tmp_path)
+    await join(tablet, laptop, tmp_path)
+    await settle(laptop, boss, phone, tablet)
+    await service_of(laptop, tmp_path).people.pairing.promote(user(phone))
+    await settle(laptop, phone, boss, tablet)
+    await settle(phone, boss, tablet)
+    done = (await service_of(phone, tmp_path).people.pairing.remove(user(tablet)))["repos"]
+    assert {one["name"]: (one["excluded"], one["advice"]) for one in done} == dict.fromkeys(
+        ["work", "devices"], (True, "")
+    )
+    await settle(phone, boss)
+    assert held(boss, work, tablet) is None
+    assert persons(boss, work) == {laptop.author.user: phone.author.user}
+
+
+async def test_who_excludes_a_person_stops_the_key_from_which_its_place_came(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    laptop, phone, _, boss = people
+    await member_of(boss, laptop)
+    await join(phone, laptop, tmp_path)
+    await settle(laptop, boss, phone)
+    await service_of(laptop, tmp_path).people.pairing.promote(user(phone))
+    await settle(laptop, phone, boss)
+    await settle(phone, boss)
+    ruling = members(boss, tmp_path)
+    done = await ruling.remove("work", user(phone), "")
+    assert done["devices"] == [user(laptop)]
+    with pytest.raises(ServiceError, match="no more"):
+        await ruling.remove("work", user(laptop), "")
+
+
+async def test_somebody_who_left_is_excluded_by_name(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    laptop, _, _, boss = people
+    work = await member_of(boss, laptop)
+    await write_commit(laptop.hub, laptop.author, root_of(laptop, work), Profile("Ben", None))
+    await members(laptop, tmp_path).leave("work", force=False)
+    await settle(laptop, boss)
+    ruling = members(boss, tmp_path)
+    with pytest.raises(ServiceError, match=r"nobody|no member"):
+        await ruling.remove("work", "Cat", "")
+    await ruling.remove("work", "Ben", "")
+    changes = (await service_of(boss, tmp_path).people.member_changes.list_latest("work", 9, 0))["changes"]
+    assert [one["kind"] for one in changes][-2:] == ["left", "excluded"]
+    with pytest.raises(ServiceError, match="no member"):
+        await ruling.remove("work", "Ben", "")

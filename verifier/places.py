@@ -1,0 +1,77 @@
+"""Places of members that moves pass on: which user has another's place now, for showing both as one person.
+
+No verdict rests on this. A place may pass to a key whose holder never asked for it, so that what the old key wrote is shown
+as another's only where that one has said to be its device.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from protocol.formats.body import Move
+from protocol.formats.devices import Device, DeviceEnd
+from protocol.ids import UserId
+from verifier.operations import Operation, Operations
+from verifier.resolution import Resolution
+
+
+def find_moves(operations: Operations, now: Resolution) -> dict[UserId, Operation]:
+    """Map each user who passed its place on, and is no member now, to its move that counts. Costs O(removals).
+
+    Of moves beside one another, which a copied key can make, this is the first in canonical order.
+    """
+    found: dict[UserId, Operation] = {}
+    for one in operations.in_order(one for one in operations.removals if isinstance(one.body, Move)):
+        if one.author not in found and now.counts(one) and now.permission(one.author) is None:
+            found[one.author] = one
+    return found
+
+
+def find_heirs(moves: Mapping[UserId, Operation]) -> dict[UserId, UserId]:
+    """Map each user who passed its place on to the user who has it now, as `find_moves` found them."""
+    return {user: _last(moves, user) for user in moves if _last(moves, user) != user}
+
+
+def find_keys(operations: Operations, now: Resolution, user: UserId) -> set[UserId]:
+    """Return a user and its forerunners, whose moves need not count. Costs O(moves to these)."""
+    return operations.with_forerunners(user, now.is_within)
+
+
+def find_agreed(
+    moves: Mapping[UserId, Operation], words: Sequence[Operation], now: Resolution
+) -> dict[UserId, Operation]:
+    """Return those of some moves whose user has stated to be a device of the author, or of one whose place that had.
+
+    Args:
+        moves: Moves, as `find_moves` found them.
+        words: Device statements whose inner signatures hold (`is_signed`).
+        now: What counts.
+    """
+    since: dict[tuple[UserId, UserId], int] = {}
+    until: dict[tuple[UserId, UserId], int] = {}
+    for one in words:
+        body = one.body
+        if isinstance(body, Device) and now.counts(one):
+            pair = body.person, body.device
+            since[pair] = max(since.get(pair, 0), body.since)
+        elif isinstance(body, DeviceEnd) and now.counts(one):
+            pair = body.person, body.device
+            until[pair] = max(until.get(pair, 0), body.until)
+    heirs = find_heirs(moves)
+    found: dict[UserId, Operation] = {}
+    for old, move in moves.items():
+        assert isinstance(move.body, Move), "as it is listed"
+        heir = heirs.get(old, old)
+        persons = {old, *(one for one, last in heirs.items() if last == heir)}
+        pairs = [(one, move.body.user) for one in persons]
+        if any(since.get(pair, -1) > until.get(pair, -1) for pair in pairs):
+            found[old] = move
+    return found
+
+
+def _last(moves: Mapping[UserId, Operation], user: UserId) -> UserId:
+    seen = set[UserId]()
+    while user in moves and user not in seen:
+        seen.add(user)
+        body = moves[user].body
+        assert isinstance(body, Move), "as it is listed"
+        user = body.user
+    return user
