@@ -1,4 +1,4 @@
-"""Places of members that moves pass on: which user has another's place now, for showing both as one person.
+"""Places of members that moves pass on, and keys that friends let in: which users to show as one person.
 
 No verdict rests on this. A place may pass to a key whose holder never asked for it, so that what the old key wrote is shown
 as another's only where that one has said to be its device.
@@ -6,7 +6,7 @@ as another's only where that one has said to be its device.
 
 from collections.abc import Mapping, Sequence
 
-from protocol.formats.body import Move
+from protocol.formats.body import Move, RecoveryGrant
 from protocol.formats.devices import Device, DeviceEnd
 from protocol.ids import UserId
 from verifier.operations import Operation, Operations
@@ -64,6 +64,31 @@ def find_agreed(
         pairs = [(one, move.body.user) for one in persons]
         if any(since.get(pair, -1) > until.get(pair, -1) for pair in pairs):
             found[old] = move
+    return found
+
+
+def find_recovered(
+    operations: Operations, now: Resolution, heirs: Mapping[UserId, UserId]
+) -> dict[UserId, UserId]:
+    """Map each member whom friends let in, and who holds no rights but a person's device grants, to that person.
+
+    The person named these friends, so their signatures say whose key it is. Costs O(recovery grants).
+
+    Args:
+        operations: All that is here.
+        now: What counts.
+        heirs: Users who passed their place on, each with who has it now.
+    """
+    found: dict[UserId, UserId] = {}
+    for member, grants in operations.recovery_grants.items():
+        person = heirs.get(member, member)
+        for grant in grants:
+            assert isinstance(grant.body, RecoveryGrant), "as it is listed"
+            user = grant.body.user
+            held = now.credentials_of(user)
+            givers = {heirs.get(one.author, one.author) for one in held}
+            if grant in held and givers == {person} and all(one.is_device_grant for one in held):
+                found[user] = person
     return found
 
 

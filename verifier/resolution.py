@@ -142,7 +142,9 @@ class Resolution:
 
     def is_undiminished(self, credential: Operation) -> bool:
         """Return True if a credential counts, and if it is a move, passes on all that the first of its chain gives."""
-        of_nobody = self._rights.deed_after(UserId(b""))  # no removal takes anything from it, but on the way to it
+        of_nobody = self._rights.deed_after(
+            UserId(b"")
+        )  # no removal takes anything from it, but on the way to it
         return self._rights.highest(of_nobody, credential) == self._operations.granted(credential)
 
     def acts_of(self, removal: Operation) -> frozenset[Right]:

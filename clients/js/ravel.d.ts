@@ -986,6 +986,91 @@ export interface MovedRepo {
   signs: boolean;
 }
 
+/** Friends of this user, and members for whom it is one. */
+export interface RecoveryList {
+  persons: RecoveryPerson[];
+  repos: RepoFriends[];
+}
+
+/** A member for whom this user is a friend. */
+export interface RecoveryPerson {
+  friends: number;
+  name: string;
+  need: number;
+  repo: string;
+  user: string;
+  user_name: string;
+}
+
+/** Friends of this user in one repo. */
+export interface RepoFriends {
+  advice: string;
+  changed: boolean;
+  friend_names: string[];
+  friends: string[];
+  name: string;
+  need: number;
+  repo: string;
+}
+
+/** Statements about this user's friends, one for each repo. */
+export interface NamedFriends {
+  repos: RepoFriends[];
+}
+
+/** Names friends. */
+export interface FriendsRequest {
+  friends: string[];
+  need?: number | null;
+  only?: string;
+}
+
+/** A friend's signatures, for the person who publishes them. */
+export interface RecoverySignatures {
+  member: string;
+  repos: SignedRepo[];
+  texts: string[];
+  user: string;
+}
+
+/** A repo in which this user has signed, and what the signature gives. */
+export interface SignedRepo {
+  name: string;
+  permission: "read" | "write" | "manage" | "admin" | "owner";
+  repo: string;
+}
+
+/** Signs for a member's new key. */
+export interface RecoverySignRequest {
+  member: string;
+  user: string;
+}
+
+/** Outcome of signatures, one for each repo. */
+export interface RecoveryResult {
+  repos: RecoveredRepo[];
+}
+
+/** State of a repo in which friends have signed. */
+export interface RecoveredRepo {
+  advice: string;
+  already: boolean;
+  let_in: boolean;
+  member: string | null;
+  member_name: string;
+  name: string;
+  need: number;
+  permission: "read" | "write" | "manage" | "admin" | "owner";
+  repo: string;
+  signed: number;
+  user: string;
+}
+
+/** Publishes signatures of friends. */
+export interface RecoveryTextsRequest {
+  texts: string[];
+}
+
 /** The quorums of a repo. */
 export interface QuorumState {
   council: CouncilView | null;
@@ -2798,6 +2883,15 @@ export class Ravel {
   removeDevice(values: { device: string }, options?: RequestOptions): Promise<RemovedDevice>;
   /** Pass this user's place to a device in all repos. This user is no member any more. */
   promoteDevice(values: { device: string }, options?: RequestOptions): Promise<PromotedDevice>;
+  // Recovery by friends
+  /** List the friends who may let this user in again, and for whom this user is a friend. */
+  listFriends(values?: {}, options?: RequestOptions): Promise<RecoveryList>;
+  /** Name the friends who together may let a new key of this user in. */
+  nameFriends(values: {} & FriendsRequest, options?: RequestOptions): Promise<NamedFriends>;
+  /** Sign, as a friend, that a key is a member's new one. */
+  signRecovery(values: {} & RecoverySignRequest, options?: RequestOptions): Promise<RecoverySignatures>;
+  /** Let a key in that enough friends of a member have signed for. */
+  finishRecovery(values: {} & RecoveryTextsRequest, options?: RequestOptions): Promise<RecoveryResult>;
   // Quorums
   /** Show the quorums in force and the latest proposals. */
   showQuorum(values: { repo: string }, options?: RequestOptions): Promise<QuorumState>;

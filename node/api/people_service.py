@@ -1,4 +1,4 @@
-"""`PeopleService`: members of repos, invitations, requests to join, devices and profiles."""
+"""`PeopleService`: members of repos, invitations, requests to join, devices, recovery and profiles."""
 
 from collections.abc import Callable
 
@@ -12,6 +12,7 @@ from node.membership.members import Members
 from node.membership.pairing import Pairing
 from node.membership.profiles import NameActions
 from node.membership.quorums import Quorums
+from node.membership.recovery import Recovery
 from node.membership.requests import Requests
 from node.membership.sharing import Sharing
 from node.network.network import Network
@@ -47,6 +48,7 @@ class PeopleService:
         self.member_checkpoints = MemberCheckpoints(hub, author, find_repo, find_branch)
         self.requests = Requests(hub, author, self.sharing, joiner, find_repo)
         self.pairing = Pairing(hub, author, self.sharing, self.members)
+        self.recovery = Recovery(hub, author)
         self.profiles = NameActions(
             hub, author, joiner.profiles, joiner.topics_changed, lambda: [one.peer for one in network.peers]
         )

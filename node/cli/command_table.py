@@ -57,6 +57,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "branch": "branch_commands:branch",
         "member": "member_commands:member",
         "device": "device_commands:device",
+        "recovery": "recovery_commands:recovery",
         "requests": "request_commands:requests",
         "inbox": "inbox_commands:inbox",
         "bundle": "bundle_commands:bundle",

@@ -37,7 +37,7 @@ from verifier.devices import find_persons
 from verifier.epochs import box_holders, epoch_reason
 from verifier.membership import Membership
 from verifier.operations import Operation, Operations
-from verifier.places import find_agreed, find_heirs, find_moves
+from verifier.places import find_agreed, find_heirs, find_moves, find_recovered
 from verifier.tangle import Tangle
 from verifier.tangle_kinds import ABOUT_MEMBERS, EPOCH, MEMBERS, STARTS_EPOCH
 
@@ -174,8 +174,8 @@ def _effects(operations: Operations, operation: Operation) -> list[_Effect]:
 def _member_rows(repo_id: RepoId, membership: Membership, told: Pseudonym) -> Iterator[ExportRow]:
     now = membership.now()
     words = membership.device_statements
-    moves = find_agreed(find_moves(membership.operations, now), words, now)
-    persons = find_persons(now, words, find_heirs(moves))
+    heirs = find_heirs(find_agreed(find_moves(membership.operations, now), words, now))
+    persons = find_recovered(membership.operations, now, heirs) | find_persons(now, words, heirs)
     for user, held in now.members().items():
         person = persons.get(user)
         yield repo_id, told(user), held.name.lower(), None if person is None else told(person)

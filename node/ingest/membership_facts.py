@@ -14,7 +14,7 @@ from protocol.formats.profiles import Profile
 from protocol.ids import RepoId, UserId
 from verifier.devices import find_persons
 from verifier.membership import Membership
-from verifier.places import find_agreed, find_heirs, find_moves
+from verifier.places import find_agreed, find_heirs, find_moves, find_recovered
 from verifier.posts import Hidden, find_hidden
 from verifier.resolution import Settled
 
@@ -77,7 +77,9 @@ def find_facts(
     has_devices = bool(membership.device_statements)
     words, operations = membership.device_statements, membership.operations
     moves = find_agreed(find_moves(operations, now), words, now) if has_devices else {}
-    persons = find_persons(now, words, find_heirs(moves)) if has_devices else {}
+    heirs = find_heirs(moves)
+    persons = find_persons(now, words, heirs) if has_devices else {}
+    persons = find_recovered(operations, now, heirs) | persons
     ordered = operations.in_order(moves.values())
     moved = {one.author: (one.body.user, one.timestamp) for one in ordered if isinstance(one.body, Move)}
     lobby_of = membership.lobbies.target(membership.operations)

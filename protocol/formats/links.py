@@ -40,6 +40,7 @@ from protocol.limits.formats import (
     LINK_HEAD_COUNT_MAX,
     LINK_PEER_COUNT_MAX,
     LINK_SIZE_MAX,
+    RECOVERY_TEXT_COUNT_MAX,
 )
 
 _LINK_SCHEME: Final = "ravel:"
@@ -49,6 +50,7 @@ _BRANCH_KIND: Final = "branch"
 _DEVICE_KIND: Final = "device"
 _ASK_KIND: Final = "ask"
 _RELAY_KIND: Final = "relay"
+_RECOVERY_KIND: Final = "recovery"
 _KIND_NAMES: Final = {
     _INVITATION_KIND: "a bearer link",
     _ASK_KIND: "a link that asks",
@@ -56,6 +58,7 @@ _KIND_NAMES: Final = {
     _BRANCH_KIND: "a branch's capability",
     _DEVICE_KIND: "a link for a device",
     _RELAY_KIND: "a link to a relay",
+    _RECOVERY_KIND: "a friend's signatures",
 }
 _CHECKSUM_SIZE: Final = 5
 
@@ -234,6 +237,33 @@ class RelayLink(Wire, frozen=True, tag="relay-link1"):
     def __repr__(self) -> str:
         """Show the link without the secret."""
         return f"RelayLink(relay={id_text(self.peers[0].peer)})"
+
+
+class SignedRecovery(Wire, frozen=True):
+    """A friend's signature over the recovery digest of one repo: for a commit that names friends, and what it gives."""
+
+    repo: RepoId
+    friends: CommitId
+    permission: Permission
+    signature: Signature
+
+
+class RecoveryText(Wire, frozen=True, tag="recovery-text1"):
+    """Signatures by which `friend` lets `user` in again, in each repo that the friend shares. No secret."""
+
+    user: UserId
+    friend: UserId
+    signed: Annotated[tuple[SignedRecovery, ...], Meta(min_length=1, max_length=RECOVERY_TEXT_COUNT_MAX)]
+
+
+def recovery_text(signatures: RecoveryText) -> str:
+    """`ravel:recovery:` and the signatures in base32, checksum last."""
+    return _link_text(_RECOVERY_KIND, signatures)
+
+
+def parse_recovery(text: str) -> RecoveryText:
+    """Return the signatures that `text` is. Raises DecodeError as `parse_invitation` does."""
+    return decode(RecoveryText, _payload(_RECOVERY_KIND, text), size_max=LINK_SIZE_MAX)
 
 
 def relay_link_text(link: RelayLink) -> str:

@@ -90,6 +90,8 @@ MOVE_COUNT_MAX: Final = 16
 asked for again where a right is."""
 RECOVERY_FRIEND_COUNT_MAX: Final = 15
 """Friends whom a member names, and signatures of a recovery grant: each signature is verified where it is judged."""
+RECOVERY_TEXT_COUNT_MAX: Final = 64
+"""Repos in one text of a friend's signatures, which is a link in size."""
 PROFILE_NAME_LENGTH_MAX: Final = 64
 """Characters of a person's name: at most 256 bytes."""
 PROFILE_COLOR_COUNT: Final = 16

@@ -33,7 +33,7 @@ _CONTRACT: Final = "node.contract."
 _TYPES: Final = "ravel.types."
 _ROOMS: Final = {
     "node": ("node", "peers", "relay_accounts", "bundles", "tokens", "browsers", "care"),
-    "people": ("repos", "members", "requests", "people", "devices", "quorums"),
+    "people": ("repos", "members", "requests", "people", "devices", "recovery", "quorums"),
     "branches": ("branches", "commits", "posts", "timelines", "search", "unseen", "inbox"),
     "documents": ("document_list", "documents", "json_documents", "document_queries", "files"),
 }

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
     )
     from ravel.types.people import OwnName, Petname, PetnameList
     from ravel.types.quorums import Proposal, QuorumState
+    from ravel.types.recovery import NamedFriends, RecoveryList, RecoveryResult, RecoverySignatures
     from ravel.types.repos import (
         EpochList,
         FreshKey,
@@ -155,6 +156,14 @@ REMOVE_DEVICE: Final[Operation[RemovedDevice]] = Operation(
 PROMOTE_DEVICE: Final[Operation[PromotedDevice]] = Operation(
     "POST", "/devices/{device}/promotion", "devices.PromotedDevice"
 )
+LIST_FRIENDS: Final[Operation[RecoveryList]] = Operation("GET", "/recovery", "recovery.RecoveryList")
+NAME_FRIENDS: Final[Operation[NamedFriends]] = Operation(
+    "PUT", "/recovery/friends", "recovery.NamedFriends", defaults={"need": None, "only": ""}
+)
+SIGN_RECOVERY: Final[Operation[RecoverySignatures]] = Operation(
+    "POST", "/recovery/signatures", "recovery.RecoverySignatures"
+)
+FINISH_RECOVERY: Final[Operation[RecoveryResult]] = Operation("POST", "/recovery", "recovery.RecoveryResult")
 SHOW_QUORUM: Final[Operation[QuorumState]] = Operation("GET", "/repos/{repo}/quorum", "quorums.QuorumState")
 SET_QUORUM: Final[Operation[RootCommit]] = Operation(
     "PUT", "/repos/{repo}/quorum", "values.RootCommit", defaults={"removals": False}
@@ -408,6 +417,24 @@ class PeopleCalls(SyncCaller):
     def promote_device(self, device: str) -> PromotedDevice:
         """Pass this user's place to a device in all repos. This user is no member any more."""
         return self._call(PROMOTE_DEVICE, {"device": device})
+
+    def list_friends(self) -> RecoveryList:
+        """List the friends who may let this user in again, and for whom this user is a friend."""
+        return self._call(LIST_FRIENDS, {})
+
+    def name_friends(
+        self, friends: Sequence[str], *, need: int | None = None, only: str = ""
+    ) -> NamedFriends:
+        """Name the friends who together may let a new key of this user in."""
+        return self._call(NAME_FRIENDS, {"friends": friends, "need": need, "only": only})
+
+    def sign_recovery(self, member: str, user: str) -> RecoverySignatures:
+        """Sign, as a friend, that a key is a member's new one."""
+        return self._call(SIGN_RECOVERY, {"member": member, "user": user})
+
+    def finish_recovery(self, texts: Sequence[str]) -> RecoveryResult:
+        """Let a key in that enough friends of a member have signed for."""
+        return self._call(FINISH_RECOVERY, {"texts": texts})
 
     def show_quorum(self, repo: str) -> QuorumState:
         """Show the quorums in force and the latest proposals."""

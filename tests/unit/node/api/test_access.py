@@ -99,6 +99,7 @@ def test_only_the_person_of_the_node_makes_tokens_and_gets_keys() -> None:
         ),
         *("state_me", "set_petname"),
         *("invite_device", "join_as_device", "sync_devices", "remove_device", "promote_device"),
+        *("name_friends", "sign_recovery", "finish_recovery"),
     }
 
 

@@ -47,6 +47,9 @@ GIVES: Final[dict[str, set[str]]] = {
     "join_as_device": {"device"},
     "sync_devices": {"device"},
     "promote_device": {"device"},
+    "name_friends": {"device"},
+    "sign_recovery": {"device of others"},
+    "finish_recovery": {"device of others"},
     "create_token": {"person"},
     "make_page_code": {"person"},
     "make_pairing_code": {"browser"},
@@ -199,6 +202,7 @@ def test_what_lets_others_in_is_written_down_with_the_token() -> None:
         "join_as_device",  # the other person's device list has it
         "sync_devices",  # hands on to devices that are there
         "promote_device",  # a device that is there
+        "name_friends",  # the list of friends has it
         "make_offer",  # a branch for who answers the offer: `share_branch` states the same link
         "change_relay_account",
     }

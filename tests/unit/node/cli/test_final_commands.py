@@ -30,6 +30,7 @@ _FINAL: tuple[tuple[str, ...], ...] = (
     ("branch", "compact", "main"),
     ("device", "remove", "phone"),
     ("device", "promote", "phone"),
+    ("recovery", "sign", "ben", "k3x2abcd"),
     ("relay", "revoke", "ann"),
 )
 

@@ -15,9 +15,10 @@ from protocol.formats.body import (
     decode_body,
     encode_body,
 )
+from protocol.formats.links import RecoveryText, SignedRecovery, parse_recovery, recovery_text
 from protocol.formats.proofs import recovery_digest, verify_recovery
 from protocol.ids import CommitId, RepoId, UserId
-from protocol.limits.formats import RECOVERY_FRIEND_COUNT_MAX
+from protocol.limits.formats import RECOVERY_FRIEND_COUNT_MAX, RECOVERY_TEXT_COUNT_MAX
 from tests.support.ids import as_commit_id
 
 REPO = RepoId(bytes(range(32)))
@@ -61,3 +62,14 @@ def test_fifteen_friends_and_as_many_signatures_are_a_shape() -> None:
     ):
         with pytest.raises(DecodeError):
             encode_body(body)
+
+
+def test_a_text_has_signatures_for_64_repos_and_a_checksum() -> None:
+    signed = SignedRecovery(REPO, NAMING, Permission.WRITE, grant().signatures[0].signature)
+    most = RecoveryText(PHONE, PEOPLE[1][0], (signed,) * RECOVERY_TEXT_COUNT_MAX)
+    text = recovery_text(most)
+    assert parse_recovery(text) == most
+    with pytest.raises(DecodeError, match="mistyped"):
+        parse_recovery(text[:-1] + ("a" if text[-1] != "a" else "b"))
+    with pytest.raises(DecodeError):
+        parse_recovery(recovery_text(RecoveryText(PHONE, PHONE, (signed,) * (RECOVERY_TEXT_COUNT_MAX + 1))))

@@ -1,0 +1,162 @@
+"""recovery: friends who let a person in again whose keys are lost."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from node.cli.answers import Outcome, advice_of, print_table, prints
+from node.cli.member_commands import UserArgument
+from node.cli.printing import say_wrapped
+from node.cli.shared import YesOption, confirm
+from node.cli.wording import person
+from node.runtime.errors import ERROR_KINDS, EXIT_OK
+from node.runtime.language import in_language
+
+if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
+    from ravel import Client
+    from ravel.types.recovery import (
+        NamedFriends,
+        RecoveredRepo,
+        RecoveryList,
+        RecoveryPerson,
+        RecoveryResult,
+        RecoverySignatures,
+        RepoFriends,
+    )
+
+recovery = typer.Typer(no_args_is_help=True, help="Friends who let you in again if your keys are lost.")
+
+
+def _friends(one: "RepoFriends") -> str:
+    return ", ".join(map(person, one["friend_names"], one["friends"])) or in_language("nobody")
+
+
+def _print_list(answer: "RecoveryList") -> None:
+    if answer["repos"]:
+        rows = ((one["name"], _friends(one), str(one["need"])) for one in answer["repos"])
+        print_table(("repo", "friends", "needed"), rows)
+    else:
+        say_wrapped("Nobody can let you in again. `ravel recovery friends` names friends.")
+    if answer["persons"]:
+        print()
+        others = ((one["name"], person(one["user_name"], one["user"]), _of(one)) for one in answer["persons"])
+        print_table(("repo", "you sign for", "needed"), others)
+
+
+def _of(one: "RecoveryPerson") -> str:
+    return in_language(f"{one['need']} of {one['friends']}")
+
+
+@recovery.command("show")
+@prints(_print_list)
+def show(api: "Client") -> "RecoveryList":
+    """Show your friends in each repo, and for whom you are one."""
+    return api.list_friends()
+
+
+def _print_named(answer: "NamedFriends") -> None:
+    rows = ((one["name"], "" if one["advice"] else _friends(one), _need(one)) for one in answer["repos"])
+    print_table(("repo", "friends", "needed"), rows)
+    for one in answer["repos"]:
+        if one["advice"]:
+            say_wrapped(f"{one['name']}: {advice_of(one)}")
+
+
+def _need(one: "RepoFriends") -> str:
+    return "" if one["advice"] else str(one["need"])
+
+
+@recovery.command("friends")
+@prints(_print_named)
+def friends(
+    api: "Client",
+    users: Annotated[
+        list[str] | None, typer.Argument(metavar="FRIENDS...", help="Names or ids of members.")
+    ] = None,
+    need: Annotated[
+        int | None, typer.Option(help="How many of them must sign: more than half (the default).")
+    ] = None,
+    repo: Annotated[str, typer.Option(help="Only in this repo. Without it: in all of yours.")] = "",
+    none: Annotated[bool, typer.Option("--none", help="Take it back: nobody may let you in again.")] = False,
+) -> Outcome:
+    """Name friends who together may let in a new key as you. Those who conspire can be you, in all that you may do.
+
+    In each repo these are the ones who are members there. Naming again replaces them.
+    """
+    if none == bool(users):
+        raise typer.BadParameter("name friends, or give --none")
+    answer = api.name_friends(users or [], need=need, only=repo)
+    return Outcome(answer, exit_code=_code(answer["repos"]))
+
+
+def _code(repos: "Sequence[RepoFriends | RecoveredRepo]") -> int:
+    is_undone = any(one["advice"] for one in repos)
+    return ERROR_KINDS["not_permitted"].exit_code if is_undone else EXIT_OK
+
+
+def _print_signed(answer: "RecoverySignatures") -> None:
+    for text in answer["texts"]:
+        print(text)
+
+
+@recovery.command("sign")
+@prints(_print_signed)
+def sign(
+    api: "Client",
+    member: UserArgument,
+    new_id: Annotated[str, typer.Argument(help="The new user's id, as `ravel id` prints it there.")],
+    yes: YesOption = False,
+) -> "RecoverySignatures":
+    """Sign as a friend that a new key is a member's, and print a text to pass on. It is no secret.
+
+    Whoever brings enough texts of friends lets the key in: `ravel recovery finish`.
+    """
+    confirm(
+        lambda: (
+            f"Have you talked to {member} in person, who read this id to you? Who holds the key {new_id} will be {member} "
+            f"in your repos, and may do all that {member} may. Sign?"
+        ),
+        yes=yes,
+    )
+    return api.sign_recovery(member, new_id)
+
+
+def _state(one: "RecoveredRepo") -> str:
+    return in_language("let in" if one["let_in"] else "in before" if one["already"] else "not yet")
+
+
+def _print_finished(answer: "RecoveryResult") -> None:
+    rows = (
+        (
+            one["name"] or one["repo"],
+            person(one["member_name"], one["member"] or ""),
+            _signed(one),
+            _state(one),
+        )
+        for one in answer["repos"]
+    )
+    print_table(("repo", "member", "signed", "new key"), rows)
+    for one in answer["repos"]:
+        if one["advice"]:
+            say_wrapped(f"{one['name'] or one['repo']}: {advice_of(one)}")
+    if any(one["let_in"] for one in answer["repos"]):
+        say_wrapped(
+            "`ravel repo capability REPO` prints a link for each of these repos. `ravel repo follow -` on the new computer "
+            "takes it."
+        )
+
+
+def _signed(one: "RecoveredRepo") -> str:
+    return in_language(f"{one['signed']} of {one['need']}") if one["need"] else str(one["signed"])
+
+
+@recovery.command("finish")
+@prints(_print_finished)
+def finish(
+    api: "Client",
+    texts: Annotated[list[str], typer.Argument(metavar="TEXT...", help="Texts of `ravel recovery sign`.")],
+) -> Outcome:
+    """Let a new key in where enough friends have signed. Any member of the repo may run it."""
+    answer = api.finish_recovery(texts)
+    return Outcome(answer, exit_code=_code(answer["repos"]))

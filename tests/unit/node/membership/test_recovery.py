@@ -1,0 +1,174 @@
+"""Friends let a person in again whose keys are lost: enough of those named last, in each repo, and nobody else."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from trio.testing import MockClock
+
+from node.authoring.writing import write_commit
+from node.membership.recovery import Recovery
+from node.runtime.errors import ServiceError
+from protocol.formats.body import Permission
+from protocol.formats.profiles import Profile
+from storage.repos.repos import Branch, Repo
+from tests.support.devices import held, member_of, persons, repo_of, settle, user
+from tests.support.nodes import Node, open_nodes
+from tests.support.served import service_of
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.sqlite,  # rules are not about rows
+]
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Iterator[list[Node]]:
+    with open_nodes(tmp_path, "ann", "new", "ben", "cat", "dan") as nodes:
+        yield nodes
+
+
+def root_of(node: Node, repo: Repo) -> Branch:
+    """Return a node's root branch of a repo."""
+    here = repo_of(node, repo)
+    assert here is not None
+    return node.replica.root_branch(here)
+
+
+def recovery(node: Node, folder: Path) -> Recovery:
+    """Return what names friends and signs for one node."""
+    return service_of(node, folder).people.recovery
+
+
+async def friends_of_ann(people: list[Node], folder: Path) -> Repo:
+    """Make a repo of Ben's with Ann, Cat and Dan, in which Ann names the three, of whom two are enough."""
+    ann, _, ben, cat, dan = people
+    work = await member_of(ben, ann)
+    for one in (cat, dan):
+        await one.joiner.begin(ben.invite(repo_of(ben, work) or work, Permission.WRITE))
+    await settle(ben, ann, cat, dan)
+    for one, name in ((ann, "Ann"), (ben, "Ben"), (cat, "Cat"), (dan, "Dan")):
+        await write_commit(one.hub, one.author, root_of(one, work), Profile(name, None))
+    await settle(ben, ann, cat, dan)
+    done = (await recovery(ann, folder).name_friends(["Ben", "Cat", "Dan"], 2, ""))["repos"]
+    assert [(one["name"], one["changed"], one["need"], one["advice"]) for one in done] == [
+        ("work", True, 2, "")
+    ]
+    again = (await recovery(ann, folder).name_friends(["Ben", "Cat", "Dan"], None, "work"))["repos"]
+    assert [one["changed"] for one in again] == [False]
+    await settle(ben, ann, cat, dan)
+    return work
+
+
+async def signed(node: Node, folder: Path, new: Node) -> str:
+    """Return a friend's text for Ann's new key."""
+    answer = await recovery(node, folder).sign("Ann", user(new))
+    (text,) = answer["texts"]
+    assert [(one["name"], one["permission"]) for one in answer["repos"]] == [("work", "write")]
+    return text
+
+
+async def test_two_of_three_friends_let_a_new_key_in(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    ann, new, ben, cat, dan = people
+    work = await friends_of_ann(people, tmp_path)
+    shown = await recovery(cat, tmp_path).show()
+    assert [(one["user_name"], one["need"], one["friends"]) for one in shown["persons"]] == [("Ann", 2, 3)]
+    (own,) = (await recovery(ann, tmp_path).show())["repos"]
+    assert sorted(own["friend_names"]) == ["Ben", "Cat", "Dan"]
+    texts = [await signed(one, tmp_path, new) for one in (ben, cat)]
+
+    (early,) = (await recovery(dan, tmp_path).finish(texts[:1]))["repos"]
+    assert (early["let_in"], early["signed"], early["need"]) == (False, 1, 2)
+    assert early["advice"].startswith("1 of 2 friends have signed")
+    assert held(dan, work, new) is None
+    twice = [texts[0], texts[0]]
+    assert (await recovery(dan, tmp_path).finish(twice))["repos"][0]["signed"] == 1
+
+    (done,) = (await recovery(dan, tmp_path).finish(texts))["repos"]
+    assert (done["let_in"], done["signed"], done["member_name"], done["advice"]) == (True, 2, "Ann", "")
+    (again,) = (await recovery(dan, tmp_path).finish(texts))["repos"]
+    assert (again["let_in"], again["already"], again["advice"]) == (False, True, "")
+    await settle(dan, ben, cat)
+    await settle(ben, dan, cat)
+    for node in (ben, cat, dan):
+        assert held(node, work, new) is Permission.WRITE
+        assert persons(node, work) == {new.author.user: ann.author.user}, "it has no other right than Ann's"
+    changes = (await service_of(ben, tmp_path).people.member_changes.list_latest("work", 20, 0))["changes"]
+    told = {one["kind"]: one for one in changes}
+    assert (told["recovered"]["user"], told["recovered"]["author_name"]) == (user(new), "Ann")
+    assert sorted(told["recovered"]["friend_names"]) == ["Ben", "Cat"]
+    assert sorted(told["friends_named"]["friend_names"]) == ["Ben", "Cat", "Dan"]
+    with pytest.raises(ServiceError, match="named you in no repo in which this key lacks"):
+        await recovery(cat, tmp_path).sign("Ann", user(new))
+
+
+async def test_the_new_home_reads_and_writes_as_the_person(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    _, new, ben, cat, _ = people
+    work = await friends_of_ann(people, tmp_path)
+    texts = [await signed(one, tmp_path, new) for one in (ben, cat)]
+    await recovery(ben, tmp_path).finish(texts)
+    await new.joiner.follow(ben.capability())
+    await settle(ben, new)
+    await settle(ben, new)
+    main = next(
+        one for one in new.replica.branches_in((repo_of(new, work) or work).num) if one.name == "main"
+    )
+    new.write(main, "it is me")
+    await settle(ben, new)
+    assert held(new, work, new) is Permission.WRITE
+    people_in = (await service_of(ben, tmp_path).people.members.list_all("work"))["members"]
+    assert {one["user"]: one["name"] for one in people_in}[user(new)] == "Ann"
+
+
+async def test_friends_who_were_replaced_let_nobody_in(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    ann, new, ben, cat, dan = people
+    work = await friends_of_ann(people, tmp_path)
+    texts = [await signed(one, tmp_path, new) for one in (ben, cat)]
+    await recovery(ann, tmp_path).name_friends(["Dan"], None, "")
+    await settle(ben, ann, cat, dan)
+    (done,) = (await recovery(dan, tmp_path).finish(texts))["repos"]
+    assert not done["let_in"]
+    assert done["advice"].startswith("Ann has named other friends since")
+    with pytest.raises(ServiceError, match="named you in no repo"):
+        await recovery(cat, tmp_path).sign("Ann", user(new))
+    await recovery(ann, tmp_path).name_friends([], None, "")
+    assert (await recovery(ann, tmp_path).show())["repos"] == []
+    assert held(dan, work, new) is None
+
+
+async def test_friends_of_who_was_excluded_let_nobody_in(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    _, new, ben, cat, dan = people
+    work = await friends_of_ann(people, tmp_path)
+    texts = [await signed(one, tmp_path, new) for one in (ben, cat)]
+    await service_of(ben, tmp_path).people.members.remove("work", "Ann", "")
+    await settle(ben, cat, dan)
+    (done,) = (await recovery(dan, tmp_path).finish(texts))["repos"]
+    assert not done["let_in"]
+    assert done["advice"]
+    assert held(dan, work, new) is None
+
+
+async def test_what_names_no_friends_is_refused(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    ann, _, _, _, _ = people
+    await friends_of_ann(people, tmp_path)
+    own = recovery(ann, tmp_path)
+    for friends, need, said in (
+        (["Ben", "Cat"], 1, "of 2 friends 2 to 2 are needed, not 1"),
+        (["Eve"], None, "'Eve' is nobody in your repos"),
+    ):
+        with pytest.raises(ServiceError, match=said):
+            await own.name_friends(friends, need, "")
+    with pytest.raises(ServiceError, match="no such repo"):
+        await own.name_friends(["Ben"], None, "nope")
+    with pytest.raises(ServiceError, match="no text of a friend"):
+        await own.finish(["ravel:recovery:aaaa"])
