@@ -881,6 +881,7 @@ export interface PetnameRequest {
 export interface DeviceList {
   devices: DeviceView[];
   joining: boolean;
+  let_in: LetInDevice[];
   moved_to: string | null;
   moved_to_name: string;
   person: string;
@@ -906,6 +907,16 @@ export interface DeviceRepo {
   permission: "read" | "write" | "manage" | "admin" | "owner" | null;
   repo: string;
   shown: boolean;
+}
+
+/** A key that friends let in, in one repo, as a device of this person. */
+export interface LetInDevice {
+  device: string;
+  friend_names: string[];
+  friends: string[];
+  name: string;
+  repo: string;
+  time: number;
 }
 
 /** A removed device that is still a member of a repo. */

@@ -11,6 +11,7 @@ from node.cli.shared import LocalOption, YesOption, confirm
 from node.cli.wording import parse_duration, person, spoken_duration
 from node.runtime.errors import ERROR_KINDS, EXIT_OK
 from node.runtime.language import in_language
+from node.runtime.wording import date_text
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client
@@ -51,6 +52,12 @@ def add(
 
 
 def _print_devices(answer: "DeviceList") -> None:
+    for key in answer["let_in"]:
+        friends = ", ".join(map(person, key["friend_names"], key["friends"]))
+        say_wrapped(
+            f"Friends let the key {key['device'][:ID_WIDTH]} in as you, in {key['name']} on {date_text(key['time'])}: "
+            f"{friends}. If that is not you, run `ravel member exclude {key['name']} {key['device'][:ID_WIDTH]}`."
+        )
     if not answer["devices"]:
         if answer["joining"]:
             say_wrapped("No computer of the link has answered yet. The daemon goes on trying.")

@@ -24,13 +24,13 @@ from node.membership.devices import (
     last_end,
 )
 from node.membership.members import Members
-from node.membership.persons import held_otherwise
+from node.membership.persons import held_otherwise, users_of
 from node.membership.promotion import Promotion
 from node.membership.sharing import Sharing
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
 from node.sync.hub import Hub
-from protocol.formats.body import Permission, RepoInit
+from protocol.formats.body import Permission, RecoveryGrant, RepoInit
 from protocol.formats.devices import Device, DeviceEnd, DevicesRepo
 from protocol.formats.links import device_link_text, find_kept_ask
 from protocol.formats.proofs import device_end_digest
@@ -44,6 +44,7 @@ from ravel.types.devices import (
     DeviceSync,
     GivenRepo,
     LeftRepo,
+    LetInDevice,
     PromotedDevice,
     RemovedDevice,
     StayedDevice,
@@ -238,8 +239,10 @@ class Pairing:
 
     def _is_founder(self, repo: Repo, user: UserId) -> bool:
         with self._hub.replica.membership_lock:
-            init = self._hub.replica.membership(repo.repo_id).operations.epochs[0].body
-            return isinstance(init, RepoInit) and user in init.owners
+            membership = self._hub.replica.membership(repo.repo_id)
+            init = membership.operations.epochs[0].body
+            keys = find_keys(membership.operations, membership.now(), user)
+            return isinstance(init, RepoInit) and bool(keys.intersection(init.owners))
 
     def _home(self) -> DevicesHome | None:
         return find_home(self._hub.replica, self._author.user)
@@ -301,7 +304,7 @@ class Pairing:
         return True
 
     def _list(self) -> DeviceList:
-        me = self._author.user
+        me, let_in = self._author.user, self._let_in()
         home = self._home()
         if home is None:
             joining = any(
@@ -316,6 +319,7 @@ class Pairing:
                 "joining": joining,
                 "devices": [],
                 "stayed": [],
+                "let_in": let_in,
                 "removed_by": None if former is None else id_text(former.person),
                 "removed_by_name": ""
                 if former is None
@@ -339,6 +343,7 @@ class Pairing:
                 for user in users
             ],
             "stayed": self._stayed(home),
+            "let_in": let_in,
             "removed_by": None,
             "removed_by_name": "",
             "moved_to": None,
@@ -363,6 +368,39 @@ class Pairing:
                     "advice": _OF_FOUNDER if is_founder else f"an admin may: `{_exclusion(repo, device)}`",
                 }
                 found.append(one)
+        return found
+
+    def _let_in(self) -> list[LetInDevice]:
+        """List the keys that friends let in as this person's, this user among them, and that are members by it."""
+        replica, me = self._hub.replica, self._author.user
+        found: list[LetInDevice] = []
+        for repo in replica.repos.values():
+            if not repo.has_members:
+                continue
+            mine, name = (
+                users_of(replica.persons(repo.repo_id), me),
+                partial(replica.people.name, repo.repo_id),
+            )
+            with replica.membership_lock:
+                membership = replica.membership(repo.repo_id)
+                now, grants = membership.now(), membership.operations.recovery_grants
+                counting = [
+                    (one, one.body)
+                    for member in grants.keys() & mine
+                    for one in grants[member]
+                    if isinstance(one.body, RecoveryGrant) and one in now.credentials_of(one.body.user)
+                ]
+            for one, body in counting:
+                friends = [signed.friend for signed in body.signatures]
+                view: LetInDevice = {
+                    "device": id_text(body.user),
+                    "repo": id_text(repo.repo_id),
+                    "name": repo.name,
+                    "friends": [*map(id_text, friends)],
+                    "friend_names": [*map(name, friends)],
+                    "time": one.timestamp // 1000,
+                }
+                found.append(view)
         return found
 
     def _name(self, home: DevicesHome, device: UserId) -> str:

@@ -40,6 +40,17 @@ class StayedDevice(TypedDict):
     advice: Advice
 
 
+class LetInDevice(TypedDict):
+    """A key that friends let in, in one repo, as a device of this person."""
+
+    device: Id
+    repo: Id
+    name: str
+    friends: Annotated[list[Id], means("Who signed.")]
+    friend_names: Annotated[list[PersonText], means("What they are called, in the same order.")]
+    time: Annotated[int, means("Unix seconds, as who published it states them.")]
+
+
 class DeviceList(TypedDict):
     """The devices of this user's person."""
 
@@ -48,6 +59,7 @@ class DeviceList(TypedDict):
     joining: Annotated[bool, means("No peer of the link has answered yet.")]
     devices: list[DeviceView]
     stayed: list[StayedDevice]
+    let_in: Annotated[list[LetInDevice], means("Keys that friends let in and that are members now.")]
     removed_by: Annotated[
         Id | None,
         means("First device of the person that removed this user. Null: nobody removed it."),

@@ -78,7 +78,7 @@ def test_ctrl_c_at_a_question_ends_as_elsewhere(invoke: Invoke, monkeypatch: pyt
 
 def test_a_removed_computer_is_told(invoke: Invoke) -> None:
     answer = {"devices": [], "joining": False, "stayed": [], "removed_by": DEVICE, "removed_by_name": "Ben"}
-    answer |= {"moved_to": None, "moved_to_name": ""}
+    answer |= {"moved_to": None, "moved_to_name": "", "let_in": []}
     done = invoke("device", "list", list_devices=lambda: answer)
     assert done.stdout.startswith("This computer was removed from Ben's devices.")
     done = invoke("device", "list", list_devices=lambda: {**answer, "removed_by": None})
@@ -90,7 +90,19 @@ def test_a_removed_device_that_stays_a_member_is_named_with_the_command(invoke: 
     me = {"user": REPO, "name": "Desk", "first": True, "this": True, "repos": []}
     command = f"ravel member exclude work {DEVICE}"
     stayed = {"device": DEVICE, "called": "Lap", "repo": REPO, "name": "work", "permission": "write"}
-    answer = {"devices": [me], "stayed": [{**stayed, "advice": f"an admin may: `{command}`"}]}
+    answer = {"devices": [me], "stayed": [{**stayed, "advice": f"an admin may: `{command}`"}], "let_in": []}
     said = " ".join(invoke("device", "list", list_devices=lambda: answer).stdout.split())
+    friends = {
+        "device": DEVICE,
+        "repo": REPO,
+        "name": "work",
+        "friends": [REPO],
+        "friend_names": ["Ben"],
+        "time": 0,
+    }
+    told = " ".join(
+        invoke("device", "list", list_devices=lambda: {**answer, "let_in": [friends]}).stdout.split()
+    )
+    assert f"Friends let the key {DEVICE[:12]} in as you, in work on 1970-01-01" in told
     assert "The removed device Lap is still a member of work (write)." in said
     assert command in said

@@ -97,6 +97,13 @@ async def test_two_of_three_friends_let_a_new_key_in(
         assert persons(node, work) == {new.author.user: ann.author.user}, "it has no other right than Ann's"
     changes = (await service_of(ben, tmp_path).people.member_changes.list_latest("work", 20, 0))["changes"]
     told = {one["kind"]: one for one in changes}
+    await settle(ben, ann)
+    (let_in,) = (await service_of(ann, tmp_path).people.pairing.list_all())["let_in"]
+    assert (let_in["device"], let_in["name"]) == (user(new), "work")
+    assert sorted(let_in["friend_names"]) == ["Ben", "Cat"]
+    done = await service_of(ann, tmp_path).people.members.remove("work", user(new), "")
+    assert done["devices"] == [], "what friends gave in its place, it takes back without an admin"
+    assert (await service_of(ann, tmp_path).people.pairing.list_all())["let_in"] == []
     assert (told["recovered"]["user"], told["recovered"]["author_name"]) == (user(new), "Ann")
     assert sorted(told["recovered"]["friend_names"]) == ["Ben", "Cat"]
     assert sorted(told["friends_named"]["friend_names"]) == ["Ben", "Cat", "Dan"]
