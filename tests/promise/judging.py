@@ -23,8 +23,8 @@ from tests.promise.world import Broken, World
 from tests.verdicts.epochs import latest_held, surely_holds
 from tests.verdicts.formats import Commit
 from tests.verdicts.judge import Node, Opener
-from tests.verdicts.rules import View
 from tests.verdicts.statements import digest
+from tests.verdicts.views import View
 
 _SAID_MAX: Final = 4
 """Differences that are told."""

@@ -40,6 +40,14 @@ SHAPES = {
     "join1": (("invitation", identity), ("proof", raw(64))),
     "grant2": (("user", identity), ("permission", permission)),
     "device-grant1": (("user", identity), ("permission", permission)),
+    "move1": (("user", identity), ("credential", identity)),
+    "recovery-friends1": (("friends", listed(identity, 0, 15)), ("threshold", number(0, 15))),
+    "recovery-grant1": (
+        ("friends", identity),
+        ("user", identity),
+        ("permission", permission),
+        ("signatures", listed(fields(identity, raw(64)), 0, 15)),
+    ),
     "remove1": (
         ("user", identity),
         ("keeps", maybe(permission)),

@@ -274,6 +274,11 @@ def publication_digest(topic, hidden, ids):
     return derive("publication signature v1", encode([topic, hidden, ids]))
 
 
+def recovery_digest(repo, friends, user, permission):
+    """The digest that a member's friends sign for a recovery grant."""
+    return derive("recovery grant signature v1", encode([repo, friends, user, permission]))
+
+
 def invitation_digest(repo, user):
     """What an invitation's key signs for who joins."""
     return derive("invitation proof signature v1", encode([repo, user]))

@@ -10,7 +10,6 @@ from .rules import (
     OWNER,
     READ,
     WRITE,
-    View,
     council,
     covering,
     enough,
@@ -21,8 +20,10 @@ from .rules import (
     permission,
     rights_of,
     senior,
+    signed_for,
     used_up,
 )
+from .views import View
 from .world import NAMES, World
 
 
@@ -412,7 +413,7 @@ class Deeds(World):
         """Approve of what was proposed."""
         me = self.id(user)
         signs = any(me in quorum.body.signers for quorum in in_force(view))
-        if not signs and me not in (council(view) or (0, ()))[1]:
+        if not signs and me not in (council(view) or (0, {}))[1]:
             return
         done = {op.body.proposal for op in view.all("approve1") if op.author == me}
         open_ones = [
@@ -430,12 +431,11 @@ class Deeds(World):
 
     def act_for_council(self, user, view):
         """Do what the council approved of; return whether there was anything."""
-        number, signers = council(view) or (1, set())
+        number, signers = council(view) or (1, {})
         for proposal in view.all("propose-removal1"):
             removed = proposal.body.user
-            authors = {op.author for op in view.all("approve1") if op.body.proposal == proposal.id}
             if (
-                len(authors & signers) >= number
+                len(signed_for(view, signers, proposal)) >= number
                 and removed != self.id(user)
                 and permission(view, removed)
                 and not used_up(view, proposal)

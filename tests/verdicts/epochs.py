@@ -12,11 +12,12 @@ from .rules import (
     foundings,
     invited,
     is_leave,
+    is_move,
     leaves,
     members,
     permission,
-    remembered,
 )
+from .views import remembered
 
 MOST_BOXES = 8192
 LATEST = 64
@@ -88,7 +89,7 @@ def may_hold(view, epoch):
             users.update(entry[0] for entry in op.body.boxes)
         for op in published(view, one.id):
             users.add(op.author)
-            if op.body.tag in GRANTS:
+            if op.body.tag in GRANTS or is_move(op):
                 users.add(op.body.user)
     return frozenset(users)
 

@@ -116,6 +116,8 @@ def _(s):
     s.device("cat", "tablet", "write")
     s.remove("phone", "phone")
     s.remove("tablet", "tablet", "read")
+    s.remove("eve", "phone", expect="not_permitted")
+    s.remove("cat", "phone")
     s.remove("cat", "phone", expect="nothing_to_remove")
     s.remove("cat", "tablet")
     s.device("cat", "phone", "read")

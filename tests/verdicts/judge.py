@@ -6,8 +6,9 @@ from . import bodies, crypto
 from .codec import Refused
 from .crypto import ZEROS
 from .formats import Commit, Publication, hide, topic_of
-from .rules import FOUNDINGS, Graph
+from .rules import FOUNDINGS
 from .verdicts import Ledger
+from .views import Graph
 
 OWN, WRITERS = "own", "writers"
 GIVERS = (*FOUNDINGS, "epoch-init3", "epoch-open1", "epoch-hand1")

@@ -4,11 +4,13 @@ from . import crypto
 from .epochs import boxed, due, epochs, opens, prekey
 from .rules import (
     ADMIN,
+    DEVICE_GRANTS,
     FOUNDINGS,
     MANAGE,
     OWNER,
     READ,
     WRITE,
+    acting,
     by_council,
     council,
     counts,
@@ -21,9 +23,12 @@ from .rules import (
     in_force,
     is_leave,
     is_of_device,
+    is_to_take,
     leaves,
     members,
+    passed_on,
     permission,
+    removals_of,
     rights_of,
     senior,
     sufficing,
@@ -136,8 +141,8 @@ def join(graph, before, commit, keys):
     if commit.author not in users and len(users) >= invitation.body.uses:
         codes.add("invitation_used")
     if any(
-        op.body.user == commit.author and op.id not in graph.past[invitation.id] and counts(before, op.id)
-        for op in before.all("remove1")
+        op.id not in graph.past[invitation.id] and (is_leave(op) or counts(before, op.id))
+        for op in removals_of(before, commit.author)
     ):
         codes.add("not_permitted")
     return codes
@@ -155,11 +160,14 @@ def revoke(graph, before, commit, keys):
 def grant(graph, before, commit, keys):
     """M6."""
     body = commit.body
-    others = [
-        one for one in rights_of(before, body.user) if graph.commits[one[0]].body.tag != "device-grant1"
-    ]
     codes = needing(max(ADMIN, body.permission))(graph, before, commit, keys)
-    return codes | adding_nothing(body, others)
+    return codes | adding_nothing(body, direct_rights(before, body.user))
+
+
+def direct_rights(view, user):
+    """The rights that a user holds by credentials that are no device grants."""
+    commits = view.graph.commits
+    return [one for one in rights_of(view, user) if commits[one[0]].body.tag not in DEVICE_GRANTS]
 
 
 def adding_nothing(body, held):
@@ -173,23 +181,79 @@ def adding_nothing(body, held):
 
 
 def device_grant(graph, before, commit, keys):
-    """M17."""
+    """M17. Of a recovery grant the author is the member in whose place friends make it."""
     user, level = commit.body.user, commit.body.permission
-    codes = needing(level)(graph, before, commit, keys)
+    author = acting(graph, commit)
+    codes = set()
+    held = permission(before, author)
+    if held < level:
+        codes.add("not_permitted" if held else "unknown_author")
     codes |= adding_nothing(commit.body, rights_of(before, user))
-    direct = [
-        right
-        for right in rights_of(before, commit.author)
-        if graph.commits[right[0]].body.tag != "device-grant1"
-    ]
-    if not any(right[1] >= level for right in direct):
+    if not any(right[1] >= level for right in direct_rights(before, author)):
         codes.add("not_permitted")
-    given = given_to_devices(before, commit.author)
-    others = {graph.commits[one].body.user for one in given} - {user}
+    given = given_to_devices(before, author)
+    others = {graph.commits[one].body.user for one in given} - {user, author}
     holding = [one for one in others if any(by in given for by, _ in rights_of(before, one))]
-    if len(given) > 63 or len(holding) > 14:
+    published = [op for op in before.all("device-grant1") if op.author == author]
+    if len(holding) > 14 or (commit.body.tag == "device-grant1" and len(published) > 63):
         codes.add("too_many_devices")
     return codes
+
+
+def move(graph, before, commit, keys):
+    """M18."""
+    codes = read(graph, before, commit, keys)
+    passed, user = commit.body.credential, commit.body.user
+    held = rights_of(before, commit.author)
+    given = given_to_devices(before, commit.author)
+    device = rights_of(before, user)
+    may_pass = (
+        any(credential == passed for credential, _ in held)
+        and graph.commits[passed].body.tag not in DEVICE_GRANTS
+        and len(passed_on(graph, passed)) <= 16  # moves and what they began with
+    )
+    is_device = user != commit.author and device and all(by in given for by, _ in device)
+    return codes if may_pass and is_device else codes | {"bad_move"}
+
+
+def friends(graph, before, commit, keys):
+    """M19."""
+    codes = read(graph, before, commit, keys)
+    named, threshold = commit.body.friends, commit.body.threshold
+    right = (
+        len(named) <= 15
+        and named == sorted(set(named))
+        and all(map(crypto.is_public_key, named))
+        and commit.author not in named
+        and (2 * threshold > len(named) and threshold <= len(named) if named else threshold == 0)
+    )
+    return codes if right else codes | {"bad_recovery"}
+
+
+def recovery(graph, before, commit, keys):
+    """M20."""
+    codes = read(graph, before, commit, keys)
+    body = commit.body
+    naming = graph.commits.get(body.friends) if body.friends in before.ops else None
+    if naming is None or naming.body.tag != "recovery-friends1":
+        return codes | {"bad_recovery"}
+    codes |= device_grant(graph, before, commit, keys)
+    signers = [friend for friend, _ in body.signatures]
+    digest = crypto.recovery_digest(graph.repo, naming.id, body.user, body.permission)
+    later = any(
+        op.author == naming.author and naming.id in graph.past[op.id]
+        for op in before.all("recovery-friends1")
+    )
+    used = any(
+        (op.body.friends, op.body.user) == (naming.id, body.user) for op in before.all("recovery-grant1")
+    )
+    right = (
+        len(signers) >= max(naming.body.threshold, 1)
+        and signers == sorted(set(signers))
+        and set(signers) <= set(naming.body.friends)
+        and all(crypto.verify(friend, digest, signature) for friend, signature in body.signatures)
+    )
+    return codes if right and not later and not used else codes | {"bad_recovery"}
 
 
 def remove(graph, before, commit, keys):
@@ -199,12 +263,15 @@ def remove(graph, before, commit, keys):
     branches = [branch for branch, _, _ in body.feeds]
     if len(set(branches)) != len(branches):
         codes.add("bad_feed_ends")
-    if permission(before, body.user) <= leaves(commit):
-        codes.add("nothing_to_remove")
     if is_leave(commit):
+        if permission(before, commit.author) <= leaves(commit):
+            codes.add("nothing_to_remove")
         if not permission(before, commit.author):
             codes.add("unknown_author")
         return codes
+    above = is_to_take(graph, commit.id)
+    if not above:
+        codes.add("nothing_to_remove")
     least = READ if is_of_device(graph, commit.id) else WRITE
     codes |= needing(least)(graph, before, commit, keys)
     if by_council(graph, commit.id):
@@ -215,7 +282,6 @@ def remove(graph, before, commit, keys):
         if right[0] in {op.id for op in covering(before)} or holds(before, commit.author, right, commit.id)
     ]
     held = [right for right in rights if held_by(before, commit.id, right)]
-    above = [right for right in rights_of(before, body.user) if right[1] > leaves(commit)]
     if rights and not held:
         codes.add("needs_quorum")
     elif not rights and "unknown_author" not in codes:
@@ -335,7 +401,7 @@ def approve(graph, before, commit, keys):
         codes.add("unknown_proposal")
     signing = [op.body.signers for op in in_force(before)]
     if tag == "propose-removal1" and council(before):
-        signing.append(council(before)[1])
+        signing.append(council(before)[1].keys())
     if not any(commit.author in signers for signers in signing):
         codes.add("not_permitted")
     return codes
@@ -378,6 +444,9 @@ ROOT = {
     "join1": join,
     "grant2": grant,
     "device-grant1": device_grant,
+    "move1": move,
+    "recovery-friends1": friends,
+    "recovery-grant1": recovery,
     "remove1": remove,
     "revoke1": revoke,
     "adopt1": admin,

@@ -5,95 +5,13 @@ pair of a credential (the id of an operation) and one permission. Each question 
 it; answers are remembered for each view, since the page asks the same ones again and again.
 """
 
+from .views import remembered
+
 NONE, READ, WRITE, MANAGE, ADMIN, OWNER, COUNCIL = range(7)
 FOUNDINGS = ("init2", "init3")
-GRANTS = ("grant2", "device-grant1")
+DEVICE_GRANTS = ("device-grant1", "recovery-grant1")
+GRANTS = ("grant2", *DEVICE_GRANTS)
 NAMES = {READ: "read", WRITE: "write", MANAGE: "manage", ADMIN: "admin", OWNER: "owner"}
-
-
-class Graph:
-    """Commits by id with their pasts. What is here is not yet accepted: views say which set is meant."""
-
-    def __init__(self, repo, init):
-        self.repo = repo
-        self.init = init
-        self.commits = {}
-        self.past = {}  # root branch commits in the past: of a content commit those that its place follows
-        self.branch_past = {}  # of content commits: those of its branch in its past
-        self.views = {}
-        self.answers = {}
-
-    def is_root(self, commit):
-        """Whether a commit is of the root branch."""
-        return commit.branch == self.repo
-
-    def closure(self, ids):
-        """These root branch commits with all in their past."""
-        past = set(ids)
-        for one in ids:
-            past |= self.past[one]
-        return frozenset(past)
-
-    def add(self, commit):
-        """Take in a commit whose causes are all here."""
-        if commit.id in self.past:
-            return
-        if self.is_root(commit):
-            past = self.closure(commit.acks)
-        else:
-            past = self.closure(commit.place[1])
-            around = set(commit.acks)
-            for ack in commit.acks:
-                around |= self.branch_past[ack]
-            self.branch_past[commit.id] = frozenset(around)
-        self.commits[commit.id] = commit
-        self.past[commit.id] = past
-
-    def view(self, ops):
-        """The view of a closed set."""
-        found = self.views.get(ops)
-        if found is None:
-            found = self.views[ops] = View(self, ops)
-        return found
-
-    def before(self, op):
-        """The view of an operation's past."""
-        return self.view(self.past[op])
-
-
-class View:
-    """A closed set of operations, sorted by what they are."""
-
-    def __init__(self, graph, ops):
-        self.graph = graph
-        self.ops = ops
-        self.memo = {}
-        self.by_tag = by_tag = {}
-        commits = graph.commits
-        for op in ops:
-            by_tag.setdefault(commits[op].body.tag, []).append(commits[op])
-        for found in by_tag.values():
-            found.sort(key=lambda commit: (commit.rank, commit.id))
-
-    def all(self, tag):
-        """The operations of a kind, in canonical order."""
-        return self.by_tag.get(tag, ())
-
-
-def remembered(question):
-    """Make a function of a view and plain values remember its answers in the view."""
-    name = question.__name__
-
-    def ask(view, *values):
-        key = (name, *values)
-        memo = view.memo
-        if key not in memo:
-            memo[key] = question(view, *values)
-        return memo[key]
-
-    ask.__doc__ = question.__doc__
-    ask.__name__ = name
-    return ask
 
 
 # Words.
@@ -104,14 +22,32 @@ def is_removal(commit):
     return commit.body.tag == "remove1"
 
 
+def is_move(commit):
+    """Whether this passes a place on."""
+    return commit.body.tag == "move1"
+
+
 def is_leave(commit):
-    """Whether this is a removal of oneself."""
-    return is_removal(commit) and commit.author == commit.body.user
+    """Whether this is a removal of oneself: a move is one too."""
+    return is_move(commit) or (is_removal(commit) and commit.author == commit.body.user)
 
 
 def leaves(commit):
     """The permission that a removal leaves."""
-    return commit.body.keeps or NONE
+    return NONE if is_move(commit) else commit.body.keeps or NONE
+
+
+def removals_of(view, user):
+    """The removals of a user, moves among them."""
+    removals = [op for op in view.all("remove1") if op.body.user == user]
+    return removals + [op for op in view.all("move1") if op.author == user]
+
+
+def acting(graph, commit):
+    """The author that M, Q and R mean: of a recovery grant the member in whose place friends make it."""
+    if commit.body.tag == "recovery-grant1" and commit.body.friends in graph.commits:
+        return graph.commits[commit.body.friends].author
+    return commit.author
 
 
 def is_withdrawal(graph, commit):
@@ -142,19 +78,22 @@ NEEDS = {
     "offer1": READ,
     "quorum1": OWNER,
     "approve1": READ,
+    "recovery-friends1": READ,
 }
 
 
 def needs(graph, commit):
     """What an operation needs: the permission that M names for it; 0 where it needs nothing."""
     tag = commit.body.tag
+    if is_move(commit):
+        return READ
     if tag in (*FOUNDINGS, "join1") or is_leave(commit) or is_withdrawal(graph, commit):
         return NONE
     if tag == "answer1":
         return ADMIN
     if tag == "remove1":
         return READ if is_of_device(graph, commit.id) else ADMIN
-    if tag == "device-grant1":
+    if tag in DEVICE_GRANTS:
         return commit.body.permission
     if tag == "grant2":
         return max(ADMIN, commit.body.permission)
@@ -171,7 +110,7 @@ def foundings(view):
 
 
 def grants(view):
-    """The grants and device grants of a set."""
+    """The grants of a set, device grants among them."""
     return [op for tag in GRANTS for op in view.all(tag)]
 
 
@@ -181,27 +120,74 @@ def credentials(view, user):
     found = [(op.id, OWNER) for op in foundings(view) if user in op.body.owners]
     found += [(op.id, op.body.permission) for op in grants(view) if op.body.user == user]
     found += [(op.id, invited(view.graph, op)) for op in view.all("join1") if op.author == user]
+    found += [(op.id, most_of(view.graph, op.id)) for op in view.all("move1") if op.body.user == user]
     return found
+
+
+def passed_on(graph, credential):
+    """The credentials from one back to that with which its chain of moves begins, which is last."""
+    chain = [credential]
+    while is_move(graph.commits[chain[-1]]):
+        chain.append(graph.commits[chain[-1]].body.credential)
+    return chain
+
+
+def most_of(graph, credential):
+    """The highest permission that a credential gives: a move gives what the one does that it passes on."""
+    op = graph.commits[passed_on(graph, credential)[-1]]
+    if op.body.tag in FOUNDINGS:
+        return OWNER
+    return invited(graph, op) if op.body.tag == "join1" else op.body.permission
+
+
+def origin(graph, right):
+    """The credential of which a right is, before all moves."""
+    return passed_on(graph, right[0])[-1]
 
 
 def senior(graph, one, other):
     """R1: whether the right `one` is senior to the right `other`."""
-    return one[1] > other[1] or (one[1] == other[1] and one[0] in graph.past[other[0]])
+    if one[1] != other[1]:
+        return one[1] > other[1]
+    return origin(graph, one) in graph.past[origin(graph, other)]
 
 
 @remembered
-def given_to_devices(view, user):
-    """The device grants of a user."""
-    return {op.id for op in view.all("device-grant1") if op.author == user}
+def forerunners(view, user):
+    """The user, and the authors of the moves by which places came to it, counting or not."""
+    authors = {user}
+    size = 0
+    while size < len(authors):
+        size = len(authors)
+        authors |= {op.author for op in view.all("move1") if op.body.user in authors}
+    return frozenset(authors)
+
+
+def given_to_devices(view, user, before=None):
+    """A user's own device grants: those of its forerunners too, which are looked for in `before`, if that is told."""
+    authors = forerunners(before or view, user)
+    devices = [op for tag in DEVICE_GRANTS for op in view.all(tag)]
+    return {op.id for op in devices if acting(view.graph, op) in authors}
+
+
+def is_to_take(graph, removal):
+    """The rights that a removal of another is to take: leaves of its member are looked past where nothing else is."""
+    commit, before = graph.commits[removal], graph.before(removal)
+    for past_leaves in (False, True):
+        held = rights_of(before, commit.body.user, past_leaves)
+        above = [right for right in held if right[1] > leaves(commit)]
+        if above:
+            return above
+    return []
 
 
 def is_of_device(graph, removal):
-    """Whether a removal is a device removal: all that it takes, by its own past, its author gave by device grants."""
+    """Whether a removal is a device removal: all that it is to take is by its author's own device grants."""
     key = ("of device", removal)
     if key not in graph.answers:
         commit, before = graph.commits[removal], graph.before(removal)
         given = given_to_devices(before, commit.author)
-        above = [right for right in rights_of(before, commit.body.user) if right[1] > leaves(commit)]
+        above = is_to_take(graph, removal)
         graph.answers[key] = (
             bool(above)
             and not is_leave(commit)
@@ -287,10 +273,22 @@ def proposals_of(view, removal):
 
 @remembered
 def council(view):
-    """Q4: how many sign for the council, and who may after a set; None where the init states no council."""
+    """Q4: for how many founders the council signs, and who may after a set for which; None without a council."""
+    graph = view.graph
     for op in view.all("init3"):
-        return op.body.council, {user for user in op.body.owners if holds(view, user, (op.id, OWNER))}
+        signers = {user: {user} for user in op.body.owners if holds(view, user, (op.id, OWNER))}
+        for move in view.all("move1"):
+            chain = passed_on(graph, move.id)
+            if chain[-1] == op.id and holds(view, move.body.user, (move.id, OWNER)):
+                signers.setdefault(move.body.user, set()).add(graph.commits[chain[-2]].author)
+        return op.body.council, signers
     return None
+
+
+def signed_for(view, signers, proposal):
+    """Q4: the founders of the council for whom somebody approved of a proposal."""
+    authors = {op.author for op in view.all("approve1") if op.body.proposal == proposal.id}
+    return {founder for author in authors for founder in signers.get(author, ())}
 
 
 def by_council(graph, removal):
@@ -298,10 +296,9 @@ def by_council(graph, removal):
     key = ("by council", removal)
     if key not in graph.answers:
         before = graph.before(removal)
-        number, signers = council(before) or (1, set())
+        number, signers = council(before) or (1, {})
         graph.answers[key] = any(
-            len(signers & {op.author for op in before.all("approve1") if op.body.proposal == proposal.id})
-            >= number
+            len(signed_for(before, signers, proposal)) >= number
             for proposal in proposals_of(before, graph.commits[removal].body)
         )
     return graph.answers[key]
@@ -329,8 +326,8 @@ def sufficing(view, op):
     past = graph.past[op]
     rights = [
         (credential, permission)
-        for credential, top in credentials(view, commit.author)
-        if credential in past
+        for credential, top in credentials(view, acting(graph, commit))
+        if credential in past and (not is_move(commit) or credential == commit.body.credential)
         for permission in range(max(need, READ), top + 1)
     ]
     if is_removal(commit) and not is_leave(commit) and not is_of_device(graph, op):
@@ -375,9 +372,24 @@ def _counts(view, op, above):
         )
     if needs(graph, commit) == NONE:
         return True
+    if commit.body.tag == "recovery-grant1" and is_dismissed(view, commit, above):
+        return False
     if is_removal(commit):
         return any(held_by(view, op, right) for right in sufficing(view, op))
-    return any(holds(view, commit.author, right, op, above) for right in sufficing(view, op))
+    return any(holds(view, acting(graph, commit), right, op, above) for right in sufficing(view, op))
+
+
+def is_dismissed(view, grant, above):
+    """R2: whether a naming beside a recovery grant follows the one that it names, by a right that suffices for both."""
+    graph = view.graph
+    member = acting(graph, grant)
+    return any(
+        concurrent(graph, op.id, grant.id)
+        and grant.body.friends in graph.past[op.id]
+        and any(holds(view, member, right, op.id, above) for right in sufficing(view, grant.id))
+        for op in view.all("recovery-friends1")
+        if op.author == member
+    )
 
 
 def acts(view, op, above):
@@ -389,22 +401,36 @@ def acts(view, op, above):
     )
 
 
-def holds(view, user, right, op=None, above=None):
-    """R3: whether a member holds a right for an operation; without one, after all of the set."""
-    return _holds(view, user, right, op, above)
+def holds(view, user, right, op=None, above=None, past_leaves=False):
+    """R3: whether a member holds a right for an operation; without one, after all of the set.
+
+    With `past_leaves`, whether the member would if no leave of the member took anything.
+    """
+    return _holds(view, user, right, op, above, past_leaves)
 
 
 @remembered
-def _holds(view, user, right, op, above):
+def _holds(view, user, right, op, above, past_leaves):
     graph = view.graph
     credential = right[0]
     if op is not None and credential not in graph.past[op]:
         return False
-    if not counts(view, credential, above):
+    if not stands(view, right, above):
         return False
     return not any(
-        takes(view, removal, right, op, above) for removal in view.all("remove1") if removal.body.user == user
+        takes(view, removal, right, op, above)
+        for removal in removals_of(view, user)
+        if not (past_leaves and is_leave(removal))
     )
+
+
+def stands(view, right, above):
+    """R3: whether a right's credential counts, and who passed the right on by a move held it for that."""
+    move = view.graph.commits[right[0]]
+    if not is_move(move):
+        return counts(view, right[0], above)
+    # That the same right was held implies that the move counts, and asks no lower right.
+    return holds(view, move.author, (move.body.credential, right[1]), move.id, above)
 
 
 def takes(view, removal, right, op, above):
@@ -416,7 +442,9 @@ def takes(view, removal, right, op, above):
         return op is None or removal.id in graph.past[op]
     if op is not None and (op in graph.past[removal.id] or names(view, removal.id, op)):
         return False
-    if is_of_device(graph, removal.id) and right[0] not in given_to_devices(view, removal.author):
+    if is_of_device(graph, removal.id) and right[0] not in given_to_devices(
+        view, removal.author, graph.before(removal.id)
+    ):
         return False
     return any(
         senior(graph, by, right)
@@ -426,13 +454,13 @@ def takes(view, removal, right, op, above):
     )
 
 
-def rights_of(view, user):
-    """All rights that a user holds after a set."""
+def rights_of(view, user, past_leaves=False):
+    """All rights that a user holds after a set, or with `past_leaves` would without its own leaves."""
     return [
         (credential, level)
         for credential, top in credentials(view, user)
         for level in range(READ, top + 1)
-        if holds(view, user, (credential, level))
+        if holds(view, user, (credential, level), past_leaves=past_leaves)
     ]
 
 
@@ -455,7 +483,8 @@ def _permission(view, user):
 @remembered
 def members(view):
     """All members after the set, with their permissions."""
-    users = {op.body.user for op in grants(view)} | {op.author for op in view.all("join1")}
+    users = {op.body.user for op in (*grants(view), *view.all("move1"))}
+    users |= {op.author for op in view.all("join1")}
     for op in foundings(view):
         users.update(op.body.owners)
     found = {user: permission(view, user) for user in users}

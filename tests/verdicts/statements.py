@@ -32,7 +32,10 @@ def statement(view):
                     if join.body.invitation == op.id and counts(view, join.id)
                 }
             ),
-            sorted({removal.body.user for removal in removals if removal.id not in past[op.id]}),
+            sorted(
+                {removal.body.user for removal in removals if removal.id not in past[op.id]}
+                | {move.author for move in view.all("move1") if move.id not in past[op.id]}
+            ),
         ]
         for op in view.all("invite1")
         if counts(view, op.id) and op.id not in revoked

@@ -8,8 +8,9 @@ from .crypto import ZEROS
 from .epochs import prekey
 from .formats import Block, Commit, lipmaa, make_bare, make_block, make_commit, make_publication
 from .judge import judge
-from .rules import WRITE, Graph, members, permission
+from .rules import WRITE, members, permission
 from .verdicts import Ledger
+from .views import Graph
 
 LEVELS = {"read": 1, "write": 2, "manage": 3, "admin": 4, "owner": 5}
 EARLY = {"bad_commit", "bad_mark", "bad_body", "bad_signature"}
@@ -401,6 +402,26 @@ class Story:
     def device(self, author, user, level, **twist):
         """Grant a permission to a device of the author."""
         return self.commit(author, ["device-grant1", self.id(user), LEVELS.get(level, level)], **twist)
+
+    def move(self, author, user, credential=None, **twist):
+        """Pass the author's place to a device, by default what the founding gave."""
+        return self.commit(author, ["move1", self.id(user), credential or self.graph.init], **twist)
+
+    def friends(self, author, threshold, friends, **twist):
+        """Name recovery friends."""
+        return self.commit(author, ["recovery-friends1", sorted(map(self.id, friends)), threshold], **twist)
+
+    def signed(self, naming, user, level, friends, repo=None):
+        """The signatures of friends under a recovery grant."""
+        digest = crypto.recovery_digest(repo or self.repo, naming, self.id(user), LEVELS.get(level, level))
+        return sorted([self.id(one), crypto.sign(self.user(one).seed, digest)] for one in friends)
+
+    def recover(self, author, naming, user, level, friends, signatures=None, **twist):
+        """Publish a device grant that friends make in the place of a member."""
+        if signatures is None:
+            signatures = self.signed(naming, user, level, friends)
+        body = ["recovery-grant1", naming, self.id(user), LEVELS.get(level, level), signatures]
+        return self.commit(author, body, **twist)
 
     def remove(self, author, user, keeps=None, feeds=(), **twist):
         """Remove a member."""

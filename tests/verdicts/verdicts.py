@@ -2,7 +2,8 @@
 
 from . import crypto, membership, statements
 from .epochs import clean, counting_epochs, due, tips, written_in
-from .rules import NAMES, View, is_void, members
+from .rules import NAMES, is_void, members
+from .views import View
 
 
 class Ledger:

@@ -57,7 +57,7 @@ export class Epochs {
     boxed(init).forEach(([user]) => users.add(user));
     for (const op of this.handOvers(epoch)) op.boxes.forEach((box) => users.add(box.user));
     for (const op of this.publishedIn(epoch)) users.add(op.author);
-    for (const op of this.publishedIn(epoch)) if (isGrant(op)) users.add(op.user);
+    for (const op of this.publishedIn(epoch)) if (isGrant(op) || op.kind === 'move1') users.add(op.user);
     return users;
   }
 

@@ -91,5 +91,7 @@ export const repoDigest = (repo, name, owners, council = []) => derive(
 );
 export const publicationDigest = (topic, hiddenKey, blockIds) =>
   derive('publication signature v1', encode([topic, hiddenKey, blockIds]));
+export const recoveryDigest = (repo, naming, user, permission) =>
+  derive('recovery grant signature v1', encode([repo, naming, user, permission]));
 export const invitationDigest = (repo, user) => derive('invitation proof signature v1', encode([repo, user]));
 export const membersDigest = (repo, statement) => derive('repo and statement to members digest v1', repo, statement);

@@ -15,23 +15,28 @@ const COUNCIL = 6;
 /** Canonical order in the root branch: there are no checkpoints, so rank, then id. */
 export const inOrder = (a, b) => a.rank - b.rank || (a.id < b.id ? -1 : 1);
 export const isConcurrent = (a, b) => a !== b && !a.past.has(b.id) && !b.past.has(a.id);
-export const isLeave = (op) => op.kind === 'remove1' && op.user === op.author;
+/** Whether this is a removal of oneself. A move is one, which leaves nothing. */
+export const isLeave = (op) => op.kind === 'move1' || (op.kind === 'remove1' && op.user === op.author);
 export const isRemovalOfAnother = (op) => op.kind === 'remove1' && op.user !== op.author;
 /** Whether this is a repo's init, with a council or without. */
 export const isFounding = (op) => op.kind === 'init2' || op.kind === 'init3';
-/** Whether this gives its user a permission (Words). */
-export const isGrant = (op) => op.kind === 'grant2' || op.kind === 'device-grant1';
+/** Whether this is a device grant, a recovery grant among them (Words). */
+export const isDeviceGrant = (op) => op.kind === 'device-grant1' || op.kind === 'recovery-grant1';
+/** Whether this gives its user the permission that it names (Words). */
+export const isGrant = (op) => op.kind === 'grant2' || isDeviceGrant(op);
 /** What a removal leaves, as a number. */
 export const leaves = (removal) => removal.keeps ?? 0;
 
-/** Whether a credential is a device grant of an author. */
-const isDeviceGrantOf = (author, credential) => credential.kind === 'device-grant1' && credential.author === author;
-
-/** R1. A right is { credential, permission, quorum: whether it is one of a quorum }. */
+/**
+ * R1. A right is { credential, permission, quorum: whether it is one of a quorum }. The `origin` of a credential is itself, or
+ * of a move that of what it passes on.
+ */
 export function isSenior(a, b) {
   if (a.permission !== b.permission) return a.permission > b.permission;
-  return b.credential.past.has(a.credential.id);
+  return originOf(b.credential).past.has(originOf(a.credential).id);
 }
+
+const originOf = (credential) => credential.origin ?? credential;
 
 /** A closed set of operations, and what the rules say of it. */
 export class View {
@@ -54,14 +59,70 @@ export class View {
     return this.memo.get(name);
   }
 
+  /** Say of a move what it passes on: the operation, where that chain began, and how many moves that took. */
+  follow(move) {
+    if (move.passed) return;
+    move.passed = this.all.get(move.credential);
+    if (move.passed.kind === 'move1') this.follow(move.passed);
+    move.origin = originOf(move.passed);
+    move.steps = 1 + (move.passed.steps ?? 0);
+    // Of those who hold a founding, for whom the chain acts.
+    move.founder = move.passed.founder ?? move.author;
+  }
+
+  /** The highest permission that a credential gives. */
+  highest(credential) {
+    if (isFounding(credential)) return OWNER;
+    if (credential.kind === 'join1') return this.all.get(credential.invitation).permission;
+    return credential.kind === 'move1' ? this.highest(credential.origin) : credential.permission;
+  }
+
+  /** The author in M, Q and R: of a recovery grant the member who named the friends. */
+  actor(op) {
+    return op.kind === 'recovery-grant1' ? this.all.get(op.naming).author : op.author;
+  }
+
+  /** A user, and all from whom places came to it in this set, by however many moves. */
+  withForerunners(user) {
+    return this.once(`forerunners ${user}`, () => {
+      const persons = new Set([user]);
+      for (const person of persons) {
+        for (const move of this.of('move1')) if (move.user === person) persons.add(move.author);
+      }
+      return persons;
+    });
+  }
+
+  /** A user's own device grants in this set. Who its forerunners are may be asked of a smaller one. */
+  ownDeviceGrants(user, asked = this) {
+    const persons = asked.withForerunners(user);
+    return new Set(this.operations.filter((op) => isDeviceGrant(op) && persons.has(this.actor(op))));
+  }
+
+  /** The removals of a user: those that name it, and the moves that it made. */
+  removalsOf(user) {
+    return this.operations.filter((op) => (op.kind === 'remove1' && op.user === user)
+      || (op.kind === 'move1' && op.author === user));
+  }
+
+  /** What a removal of another is to take, where this is its past: what is held, or else what only leaves took. */
+  toTake(removal) {
+    return this.once(`to take ${removal.id}`, () => {
+      const above = (rights) => rights.filter(({ permission }) => permission > leaves(removal));
+      const held = above(this.heldRights(removal.user));
+      return held.length > 0 ? held : above(this.rightsAfter(removal.user, false));
+    });
+  }
+
   /** The credentials that give permissions to a user: [operation, permission]. A quorum's go to its signers together. */
   credentials(user) {
     return this.once(`credentials ${user}`, () => {
       const found = [];
       for (const op of this.operations) {
         if (isFounding(op) && op.owners.includes(user)) found.push([op, OWNER]);
-        if (isGrant(op) && op.user === user) found.push([op, op.permission]);
-        if (op.kind === 'join1' && op.author === user) found.push([op, this.all.get(op.invitation).permission]);
+        if (op.kind === 'move1') this.follow(op);
+        const isTo = isGrant(op) || op.kind === 'move1' ? op.user : op.kind === 'join1' ? op.author : null;
+        if (isTo === user) found.push([op, this.highest(op)]);
       }
       return found;
     });
@@ -83,7 +144,8 @@ export class View {
   sufficing(op) {
     const council = isRemovalOfAnother(op) ? this.pastOf(op).councilRight(op) : null;
     if (council) return [council];
-    const found = this.rights(op.author, op.past, op.need);
+    const rights = this.rights(this.actor(op), op.past, op.need);
+    const found = rights.filter((right) => op.kind !== 'move1' || right.credential.id === op.credential);
     if (isRemovalOfAnother(op) && !this.isDeviceRemoval(op)) {
       for (const quorum of this.pastOf(op).coveringQuorums()) {
         found.push({ credential: quorum, permission: OWNER, quorum: true });
@@ -97,9 +159,9 @@ export class View {
     if (!isRemovalOfAnother(op)) return false;
     const past = this.pastOf(op);
     return past.once(`device ${op.id}`, () => {
-      const taken = past.heldRights(op.user).filter(({ permission }) => permission > leaves(op));
-      return past.councilRight(op) === null && taken.length > 0
-        && taken.every(({ credential }) => isDeviceGrantOf(op.author, credential));
+      const taken = past.toTake(op);
+      const own = past.ownDeviceGrants(op.author);
+      return past.councilRight(op) === null && taken.length > 0 && taken.every(({ credential }) => own.has(credential));
     });
   }
 
@@ -121,10 +183,19 @@ export class View {
           && isConcurrent(revocation, op) && this.revokes(revocation, limit));
       }
       if (op.need === 0) return true;
+      if (op.kind === 'recovery-grant1' && this.isDismissed(op, limit)) return false;
       if (isRemovalOfAnother(op)) return this.sufficing(op).some((right) => this.isHeldBy(op, right));
-      return this.sufficing(op).some((right) => this.holds(op.author, right, op, limit));
+      return this.sufficing(op).some((right) => this.holds(this.actor(op), right, op, limit));
     };
     return this.once(`counts ${op.id} ${limitName(limit)}`, ask);
+  }
+
+  /** Whether the member named others beside a recovery grant, knowing the naming, by a right that would do for the grant. */
+  isDismissed(grant, limit) {
+    const member = this.actor(grant);
+    const others = this.of('recovery-friends1').filter((op) => op.author === member && isConcurrent(op, grant)
+      && op.past.has(grant.naming));
+    return others.some((op) => this.sufficing(grant).some((right) => this.holds(member, right, op, limit)));
   }
 
   /** Whether a revocation counts; with a limit, by a right senior to it. */
@@ -135,10 +206,15 @@ export class View {
   }
 
   /** R3: whether a user holds a right for an operation of that user. */
-  holds(user, right, op, limit = null) {
-    if (!op.past.has(right.credential.id) || !this.counts(right.credential, limit)) return false;
-    const removals = this.of('remove1').filter((removal) => removal.user === user);
-    return !removals.some((removal) => this.takes(removal, right, op, limit));
+  holds(user, right, op, limit = null, hearLeaves = true) {
+    const { credential } = right;
+    if (!op.past.has(credential.id)) return false;
+    // Whether a move counts is not asked: that would lead to lower rights.
+    const stands = credential.kind === 'move1'
+      ? this.holds(credential.author, { ...right, credential: credential.passed }, credential, limit)
+      : this.counts(credential, limit);
+    return stands && !this.removalsOf(user).some((removal) => (hearLeaves || !isLeave(removal))
+      && this.takes(removal, right, op, limit));
   }
 
   /** R4 and R5: whether a removal takes a right of its member from an operation. */
@@ -146,7 +222,8 @@ export class View {
     if (right.permission <= leaves(removal) || right.credential.past.has(removal.id)) return false;
     if (isLeave(removal)) return op.past.has(removal.id);
     if (removal === op || removal.past.has(op.id) || op.isNamedBy?.(removal)) return false;
-    if (this.isDeviceRemoval(removal) && !isDeviceGrantOf(removal.author, right.credential)) return false;
+    if (this.isDeviceRemoval(removal)
+      && !this.ownDeviceGrants(removal.author, this.pastOf(removal)).has(right.credential)) return false;
     return this.sufficing(removal).some((by) => isSenior(by, right) && (!limit || isSenior(by, limit))
       && this.isHeldBy(removal, by));
   }
@@ -221,10 +298,18 @@ export class View {
       && proposal.keeps === removal.keeps && !usedUp(proposal));
   }
 
-  /** Q4: who signs for the council after this set: founders who still are owners by the founding. */
+  /** Q4: who signs for the council after this set, each with the founders whose right of owner that user holds. */
   councilSigners() {
-    return this.once('council', () => this.of('init3').flatMap((init) => init.owners.filter((owner) =>
-      this.heldRights(owner).some((right) => right.credential === init && right.permission === OWNER))));
+    return this.once('council', () => {
+      const [init] = this.of('init3');
+      const signers = new Map();
+      for (const user of init ? this.members().keys() : []) {
+        const held = this.heldRights(user).filter(({ credential, permission }) => permission === OWNER
+          && originOf(credential) === init);
+        if (held.length > 0) signers.set(user, new Set(held.map(({ credential }) => credential.founder ?? user)));
+      }
+      return signers;
+    });
   }
 
   /** Q4: the council's right to a removal, where this is its past and enough have signed; else null. */
@@ -233,8 +318,8 @@ export class View {
       const [init] = this.of('init3');
       const signers = this.councilSigners();
       const isAsked = init && this.proposalsOf(removal).some((proposal) => {
-        const authors = this.of('approve1').filter((op) => op.proposal === proposal.id).map((op) => op.author);
-        return new Set(authors.filter((author) => signers.includes(author))).size >= init.council;
+        const approvals = this.of('approve1').filter((op) => op.proposal === proposal.id);
+        return new Set(approvals.flatMap((op) => [...signers.get(op.author) ?? []])).size >= init.council;
       });
       return isAsked ? { credential: init, permission: COUNCIL, quorum: false } : null;
     });
@@ -242,9 +327,14 @@ export class View {
 
   /** The rights that a user holds after this set. */
   heldRights(user) {
+    return this.rightsAfter(user, true);
+  }
+
+  /** The rights that a user holds after this set; or would, if no leave of that user took anything. */
+  rightsAfter(user, hearLeaves) {
     const after = { id: null, past: this.set };
-    return this.once(`rights ${user}`, () =>
-      this.rights(user, this.set, READ).filter((right) => this.holds(user, right, after)));
+    return this.once(`rights ${user} ${hearLeaves}`, () =>
+      this.rights(user, this.set, READ).filter((right) => this.holds(user, right, after, null, hearLeaves)));
   }
 
   /** The permission of a user after this set; 0 of who is no member. */
@@ -258,7 +348,7 @@ export class View {
       const users = new Set();
       for (const op of this.operations) {
         if (isFounding(op)) op.owners.forEach((owner) => users.add(owner));
-        if (isGrant(op)) users.add(op.user);
+        if (isGrant(op) || op.kind === 'move1') users.add(op.user);
         if (op.kind === 'join1') users.add(op.author);
       }
       const members = [...users].sort().map((user) => [user, this.permission(user)]);

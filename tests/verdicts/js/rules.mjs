@@ -1,9 +1,9 @@
 // Rules M, E2 and E4: what a commit may do, judged by its own past (V7 and V12 of protocol.md, 6).
 import { isPublicKey, verify } from './curve.mjs';
 import { Epochs, MAX_BOXES, isDue, isInit, prekeyOf, unusedPrekeys, writersOf } from './epochs.mjs';
-import { epochKeys, invitationDigest, isPrekey, repoDigest } from './keys.mjs';
+import { epochKeys, invitationDigest, isPrekey, recoveryDigest, repoDigest } from './keys.mjs';
 import {
-  ADMIN, MANAGE, OWNER, READ, WRITE, isFounding, isLeave, isRemovalOfAnother, isSenior, leaves,
+  ADMIN, MANAGE, OWNER, READ, WRITE, isDeviceGrant, isFounding, isLeave, isRemovalOfAnother, isSenior, leaves,
 } from './membership.mjs';
 import { Refused } from './msgpack.mjs';
 import { readGivenKeys } from './shapes.mjs';
@@ -12,6 +12,7 @@ const bin = (hex) => Buffer.from(hex, 'hex');
 
 const MOST_DEVICE_GRANTS = 64; // of an author, ever
 const MOST_DEVICES = 15; // that hold a right by these
+const MOST_MOVES = 16; // by which one credential is passed on
 
 const NEEDS = {
   init2: 0,
@@ -27,6 +28,8 @@ const NEEDS = {
   'epoch-hand1': WRITE,
   'epoch-open1': WRITE,
   prekey1: READ,
+  move1: READ,
+  'recovery-friends1': READ,
   offer1: READ,
   quorum1: OWNER,
   approve1: READ,
@@ -37,6 +40,7 @@ export function needOf(op, view) {
   switch (op.kind) {
     case 'grant2': return Math.max(ADMIN, op.permission);
     case 'device-grant1': return op.permission;
+    case 'recovery-grant1': return op.permission;
     case 'remove1': return isLeave(op) ? 0 : view.isDeviceRemoval(op) ? READ : ADMIN;
     case 'epoch-init3': return isDue(view) ? WRITE : ADMIN;
     case 'answer1': return isWithdrawal(op, view) ? 0 : ADMIN;
@@ -76,8 +80,7 @@ const CHECKS = {
     const revoked = view.of('revoke1').some((r) => r.invitation === invitation.id && view.counts(r));
     const joined = new Set(view.of('join1').filter((j) => j.invitation === invitation.id && view.counts(j))
       .map((j) => j.author));
-    const removedSince = view.of('remove1').some((r) => r.user === op.author && view.counts(r)
-      && !invitation.past.has(r.id));
+    const removedSince = view.removalsOf(op.author).some((r) => (isLeave(r) || view.counts(r)) && !invitation.past.has(r.id));
     return [
       revoked && 'invitation_revoked',
       !verify(invitation.key, invitationDigest(repo, bin(op.author)), op.proof) && 'bad_proof',
@@ -89,26 +92,47 @@ const CHECKS = {
   // M6
   grant2: (op, view) => [
     !isPublicKey(bin(op.user)) && 'bad_user',
-    view.heldRights(op.user).some(({ credential, permission }) => permission >= op.permission
-      && credential.kind !== 'device-grant1') && 'already_holds',
+    holdsDirectly(op.user, op.permission, view) && 'already_holds',
   ],
   // M17
-  'device-grant1': (op, view) => {
-    const holds = view.heldRights(op.author).some(({ credential, permission }) => permission >= op.permission
-      && credential.kind !== 'device-grant1');
-    const given = view.of('device-grant1').filter((one) => one.author === op.author);
-    const others = new Set(given.map((one) => one.user).filter((user) => user !== op.user));
-    const holding = [...others].filter((user) => view.heldRights(user).some((right) => given.includes(right.credential)));
-    return [
-      !isPublicKey(bin(op.user)) && 'bad_user',
-      view.permission(op.user) >= op.permission && 'already_holds',
-      !holds && 'not_permitted',
-      (given.length > MOST_DEVICE_GRANTS - 1 || holding.length > MOST_DEVICES - 1) && 'too_many_devices',
-    ];
+  'device-grant1': (op, view) => deviceGrant(op, view),
+  // M18
+  move1: (op, view) => {
+    const held = view.heldRights(op.author).find((right) => right.credential.id === op.credential)?.credential;
+    const own = view.ownDeviceGrants(op.author);
+    const ofDevice = view.heldRights(op.user);
+    const right = held && !isDeviceGrant(held) && (held.steps ?? 0) <= MOST_MOVES - 1 && op.user !== op.author
+      && ofDevice.length > 0 && ofDevice.every(({ credential }) => own.has(credential));
+    return [!right && 'bad_move'];
+  },
+  // M19
+  'recovery-friends1': (op) => {
+    const count = op.friends.length;
+    const enough = count === 0 ? op.threshold === 0 : 2 * op.threshold > count && op.threshold <= count;
+    const right = ascending(op.friends) && op.friends.every((friend) => isPublicKey(bin(friend)))
+      && !op.friends.includes(op.author) && enough;
+    return [!right && 'bad_recovery'];
+  },
+  // M20
+  'recovery-grant1': (op, view, { repo }) => {
+    const naming = inPast(op.naming, view, ['recovery-friends1']);
+    if (!naming) return ['bad_recovery'];
+    const isReplaced = view.of('recovery-friends1').some((other) => other.author === naming.author
+      && other.past.has(naming.id));
+    const isUsed = view.of('recovery-grant1').some((other) => other.naming === naming.id && other.user === op.user);
+    const friends = op.signatures.map((one) => one.friend);
+    const digest = recoveryDigest(repo, bin(naming.id), bin(op.user), op.permission);
+    // A naming of nobody lets nobody in.
+    const isSigned = friends.length >= Math.max(naming.threshold, 1) && ascending(friends)
+      && friends.every((friend) => naming.friends.includes(friend))
+      && op.signatures.every(({ friend, signature }) => verify(bin(friend), digest, signature));
+    return [(isReplaced || isUsed || !isSigned) && 'bad_recovery', ...deviceGrant(op, view)];
   },
   // M7
   remove1: (op, view) => {
-    const taken = view.heldRights(op.user).filter((right) => right.permission > leaves(op));
+    const taken = isLeave(op)
+      ? view.heldRights(op.user).filter((right) => right.permission > leaves(op))
+      : view.toTake(op);
     const branches = op.feeds.map((end) => end.branch);
     return [
       taken.length === 0 && 'nothing_to_remove',
@@ -149,12 +173,35 @@ const CHECKS = {
   approve1: (op, view) => {
     const known = inPast(op.proposal, view, ['propose-checkpoint1', 'propose-removal1']);
     const named = view.quorumsInForce().some((quorum) => quorum.signers.includes(op.author))
-      || (known?.kind === 'propose-removal1' && view.councilSigners().includes(op.author));
+      || (known?.kind === 'propose-removal1' && view.councilSigners().has(op.author));
     return [!known && 'unknown_proposal', !named && 'not_permitted'];
   },
   // M16
   prekey1: (op, view) => [(!isPrekey(op.key) || unusedPrekeys(view, op.author) >= 4) && 'bad_prekey'],
 };
+
+/** Whether a user holds a permission by a credential that is no device grant. */
+const holdsDirectly = (user, permission, view) => view.heldRights(user).some((right) => right.permission >= permission
+  && !isDeviceGrant(right.credential));
+
+/** M17, and of a recovery grant what M20 takes from it. */
+function deviceGrant(op, view) {
+  const author = view.actor(op);
+  const given = view.ownDeviceGrants(author);
+  const others = new Set([...given].map((one) => one.user).filter((user) => user !== op.user && user !== author));
+  const holding = [...others].filter((user) => view.heldRights(user).some((right) => given.has(right.credential)));
+  const published = view.of('device-grant1').filter((one) => one.author === author);
+  const permission = view.permission(author);
+  return [
+    !isPublicKey(bin(op.user)) && 'bad_user',
+    view.permission(op.user) >= op.permission && 'already_holds',
+    permission === 0 && 'unknown_author',
+    permission > 0 && permission < op.permission && 'not_permitted',
+    !holdsDirectly(author, op.permission, view) && 'not_permitted',
+    (holding.length > MOST_DEVICES - 1 || (op.kind === 'device-grant1' && published.length > MOST_DEVICE_GRANTS - 1))
+      && 'too_many_devices',
+  ];
+}
 
 /** M7 of a removal of another member: by which rights it is held. */
 function removalOfAnother(op, view, taken) {
@@ -228,7 +275,7 @@ export function checkOperation(op, view, context) {
   const found = [];
   // An init acks nothing: M1
   if (isFounding(op)) found.push('not_permitted');
-  if (op.need > 0 && !isRemovalOfAnother(op) && permission < op.need) found.push('not_permitted');
+  if (op.need > 0 && !isRemovalOfAnother(op) && !isDeviceGrant(op) && permission < op.need) found.push('not_permitted');
   if (op.need > 0 && permission === 0) found.push('unknown_author');
   return codes([...found, ...(CHECKS[op.kind]?.(op, view, context) ?? [])]);
 }

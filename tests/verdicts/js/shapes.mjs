@@ -207,6 +207,7 @@ export function saidKind(metadata) {
 }
 
 // The bodies of the core and those of profiles that are shaped or ruled. Free ones are like unknown ones (but see below).
+const MAX_FRIENDS = 15;
 const item = text(0, 1024);
 const dictKey = text(0, 1024);
 const entry = structure({ key: dictKey, value: text(0, 256 * 1024) });
@@ -225,6 +226,11 @@ const BODIES = {
   join1: { invitation: id, proof: signature },
   grant2: { user: id, permission },
   'device-grant1': { user: id, permission },
+  move1: { user: id, credential: id },
+  'recovery-friends1': { friends: list(id, 0, MAX_FRIENDS), threshold: number(0, MAX_FRIENDS) },
+  'recovery-grant1': {
+    naming: id, user: id, permission, signatures: list(structure({ friend: id, signature }), 0, MAX_FRIENDS),
+  },
   remove1: {
     user: id,
     keeps,

@@ -34,7 +34,8 @@ function statementOf(view) {
     && !revocations.some((revocation) => revocation.invitation === op.id));
   const joined = (op) => view.of('join1').filter((join) => join.invitation === op.id && view.counts(join))
     .map((join) => join.author);
-  const barred = (op) => removals.filter((removal) => !op.past.has(removal.id)).map((removal) => removal.user);
+  const barred = (op) => [...removals, ...view.of('move1')].filter((removal) => !op.past.has(removal.id))
+    .map((removal) => (removal.kind === 'move1' ? removal.author : removal.user));
   const epochs = new Epochs(view);
   return [
     held.map(({ user, credential, sum }) => [bin(user), bin(credential.id), sum]),
