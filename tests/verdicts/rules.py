@@ -372,24 +372,9 @@ def _counts(view, op, above):
         )
     if needs(graph, commit) == NONE:
         return True
-    if commit.body.tag == "recovery-grant1" and is_dismissed(view, commit, above):
-        return False
     if is_removal(commit):
         return any(held_by(view, op, right) for right in sufficing(view, op))
     return any(holds(view, acting(graph, commit), right, op, above) for right in sufficing(view, op))
-
-
-def is_dismissed(view, grant, above):
-    """R2: whether a naming beside a recovery grant follows the one that it names, by a right that suffices for both."""
-    graph = view.graph
-    member = acting(graph, grant)
-    return any(
-        concurrent(graph, op.id, grant.id)
-        and grant.body.friends in graph.past[op.id]
-        and any(holds(view, member, right, op.id, above) for right in sufficing(view, grant.id))
-        for op in view.all("recovery-friends1")
-        if op.author == member
-    )
 
 
 def acts(view, op, above):

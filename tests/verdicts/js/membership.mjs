@@ -183,19 +183,10 @@ export class View {
           && isConcurrent(revocation, op) && this.revokes(revocation, limit));
       }
       if (op.need === 0) return true;
-      if (op.kind === 'recovery-grant1' && this.isDismissed(op, limit)) return false;
       if (isRemovalOfAnother(op)) return this.sufficing(op).some((right) => this.isHeldBy(op, right));
       return this.sufficing(op).some((right) => this.holds(this.actor(op), right, op, limit));
     };
     return this.once(`counts ${op.id} ${limitName(limit)}`, ask);
-  }
-
-  /** Whether the member named others beside a recovery grant, knowing the naming, by a right that would do for the grant. */
-  isDismissed(grant, limit) {
-    const member = this.actor(grant);
-    const others = this.of('recovery-friends1').filter((op) => op.author === member && isConcurrent(op, grant)
-      && op.past.has(grant.naming));
-    return others.some((op) => this.sufficing(grant).some((right) => this.holds(member, right, op, limit)));
   }
 
   /** Whether a revocation counts; with a limit, by a right senior to it. */
