@@ -1,6 +1,7 @@
 """What users of a world do with devices: they grant them what they hold, and remove them."""
 
 from .deeds import Deeds
+from .membership import direct_rights
 from .rules import (
     ADMIN,
     NONE,
@@ -14,8 +15,6 @@ from .rules import (
     senior,
 )
 from .world import NAMES
-
-DIRECT = ("init2", "init3", "grant2", "join1")
 
 
 class DeviceDeeds(Deeds):
@@ -47,8 +46,7 @@ class DeviceDeeds(Deeds):
 
     def most_to_give(self, view, me):
         """The highest permission that a user may give to a device."""
-        commits = self.graph.commits
-        return max((top for by, top in rights_of(view, me) if commits[by].body.tag in DIRECT), default=NONE)
+        return max((top for _, top in direct_rights(view, me)), default=NONE)
 
     def lend(self, user, view, level):
         """Grant to a device something that the user holds."""

@@ -1,15 +1,15 @@
 """Random histories: a world that runs for a while, now and then with somebody who breaks the rules."""
 
 from . import crypto
-from .device_deeds import DeviceDeeds
 from .epochs import boxed, epochs, opens
 from .family_rights import SMALL
 from .judge import judge
+from .move_deeds import MoveDeeds
 from .rules import WRITE, members, permission
 from .world import NAMES
 
 
-class Hostile(DeviceDeeds):
+class Hostile(MoveDeeds):
     """A world in which some write what they should not."""
 
     def harm(self):
@@ -24,6 +24,7 @@ class Hostile(DeviceDeeds):
             + [self.publication] * 2
             + [self.gone]
             + [self.odd_device] * 4
+            + [self.odd_place] * (12 if self.mood == "moves" else 2)
             + [self.on_top] * 2
         )
         user = chance.choice(sorted(self.seen))
@@ -61,6 +62,7 @@ class Hostile(DeviceDeeds):
             self.device_body(view),
             self.device_body(view),
         ]
+        bodies += [self.place_body(view, self.id(user))] * (8 if self.mood == "moves" else 1)
         bodies += [["revoke1", one] for one in self.invitations if one in closure]
         known = [one for one in self.branches if one in self.seen[user]]
         if known and self.chance.random() < 0.4:
@@ -158,6 +160,17 @@ class Hostile(DeviceDeeds):
         ]
         acks = self.heads_of(user) if self.chance.random() < 0.7 else self.open_heads(user, epoch)
         self.write(user, self.chance.choice(bodies), epoch=epoch, acks=acks)
+
+    def odd_place(self, user):
+        """A move, a naming or a recovery grant that its author may not make, as a rule; or one by an older past."""
+        if self.chance.random() < 0.3:
+            self.move_by_older_past(user)
+            return
+        view = self.view_of(user)
+        epoch = self.any_epoch(user, view.ops) if view.ops else None
+        if epoch:
+            acks = self.heads_of(user) if self.chance.random() < 0.7 else self.open_heads(user, epoch)
+            self.write(user, self.place_body(view, self.id(user)), epoch=epoch, acks=acks)
 
     def bad_epoch_commit(self, user):
         """An init, a hand-over or an opening that is wrong."""

@@ -28,7 +28,9 @@ class World(Story):
         self.invitations = {}
         self.size = round(self.chance.triangular(5, 30, 27))
         self.groups = None
-        self.mood = self.chance.choice(["plain"] * 6 + ["quorum"] * 2 + ["links"] * 2 + ["devices"] * 4)
+        self.mood = self.chance.choice(
+            ["plain"] * 6 + ["quorum"] * 2 + ["links"] * 2 + ["devices"] * 3 + ["moves"] * 5
+        )
         super().__init__(name, ["random"], founders, seed=f"random history {seed}", council=council)
         founding = self.graph.init
         for user in founders:
