@@ -190,7 +190,7 @@ def settings_with(
 
 
 def find_master(master: str | None, conf: Mapping[str, str] = _NO_CONF) -> str:
-    """Return the master that is named, else that of the user's settings, else this machine."""
+    """Return Spark's master: the given one, else that of the user's settings, else this machine."""
     return master or _given_settings(conf).get("spark.master") or _LOCAL
 
 

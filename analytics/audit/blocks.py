@@ -122,7 +122,7 @@ def wrong_ids(read: DataFrame) -> DataFrame:
 
 
 def find_malformed(rows: DataFrame, read: DataFrame) -> DataFrame:
-    """Content that is no block or not as its row says; an own block that is there and not told; a size that cannot be."""
+    """Find content that is no block or differs from its row, own blocks that are withheld, and impossible sizes."""
     faults = _finding(read.where(F.col("fault").isNotNull()), "malformed block", _in_place(F.col("fault")))
     size = F.concat(F.lit("size "), F.col("size").cast("string"))
     return faults.unionByName(_finding(rows.where(F.col("size") < 0), "absurd value", _in_place(size)))

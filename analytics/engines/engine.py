@@ -9,7 +9,7 @@ from analytics.tables.periods import Period, find_period
 from ravel.exports.checking import Export, latest_exports
 
 OF_LATEST: Final = ("relay_topics_by_node", "pending_by_node", "rejections_by_node")
-"""Sources of what a node stated last, where it has several exports."""
+"""Relations of which only a node's last export counts, if it has several."""
 FIRST: Final = ("branch_names", "linearization", "digests")
 """Tables that are written before the order is compared; the others follow."""
 

@@ -73,7 +73,7 @@ class TableWriter:
         return self.write_all({name: table})[name]
 
     def write_all(self, tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-        """Write tables that do not need one another, and read them back."""
+        """Write independent tables, and read them back."""
         if self._url and not self._is_small:
             with ThreadPoolExecutor(_WRITERS) as pool:
                 return dict(

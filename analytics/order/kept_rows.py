@@ -80,7 +80,7 @@ def write_to_url(frame: DataFrame, url: str) -> dict[str, int]:
 
 
 def pin(frame: DataFrame) -> DataFrame:
-    """Compute a table now and keep it, where a session has a folder for that, else on the executors' disks.
+    """Compute a table now and keep it: in the session's folder, or else on the executors' disks.
 
     Computed again it could differ: in the folder it outlasts an executor, and lost with a disk it fails the job.
     """

@@ -27,9 +27,9 @@ NO_FAULT: Final = 0
 MISSING_CAUSE: Final = 1
 """Acks a commit that is not in its tangle here."""
 BEHIND_MISSING: Final = 2
-"""Depends on a commit with a missing cause."""
+"""Fault of a commit that depends on one with a missing cause."""
 CYCLE: Final = 3
-"""Lies on a cycle (a commit that acks itself is one), or depends on one that does."""
+"""Fault of a commit that lies on a cycle (also one that acks itself), or depends on such a commit."""
 VOID: Final = 4
 """Marked so: it gives others their rank, and has no place itself."""
 

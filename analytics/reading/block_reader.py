@@ -101,7 +101,7 @@ def _read_ids(encoded: bytes, at: int, count_max: int) -> tuple[list[bytes], int
 
 
 def _read_number(encoded: bytes, at: int) -> tuple[int, int]:
-    """Return the number, in its shortest form, that begins at a byte, and where it ends."""
+    """Read a number in its shortest form at an offset; return it, and the offset behind it."""
     first = encoded[at]
     if first <= _SMALL_NUMBER_MAX:
         return first, at + 1
@@ -116,7 +116,7 @@ def _read_number(encoded: bytes, at: int) -> tuple[int, int]:
 
 
 def _read_bytes(encoded: bytes, at: int, size_max: int, name: str) -> tuple[bytes, int]:
-    """Return the bytes, their length in its shortest form, that begin at a byte, and where they end."""
+    """Read bytes whose length is in its shortest form at an offset; return them, and the offset behind them."""
     for start, form, least in _BYTES:
         if encoded[at] != start:
             continue

@@ -132,9 +132,8 @@ def read_table(spark: "SparkSession", exports: Sequence[Export], table: str) -> 
 
 
 def gather(rows: "DataFrame", exports: Sequence[Export]) -> "DataFrame":
-    """Return the rows in one partition where their exports are small.
-
-    What is counted of one partition is counted in one task: without a shuffle, whose stages take longer than the work.
+    """Return the rows in one partition if their exports are small: one task then counts them, without a shuffle,
+    whose stages take longer than the work.
     """
     return rows.coalesce(1) if are_small(exports) else rows
 
@@ -232,5 +231,5 @@ def _read(
 
 
 def as_path(path: Path) -> str:
-    """Return a path for Spark, which takes it for a pattern; one that is escaped stands for itself."""
+    """Return a path escaped for Spark, which takes paths for patterns."""
     return re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path.absolute()))

@@ -8,7 +8,7 @@ from pyspark import cloudpickle
 
 
 def ship_by_value(*modules: ModuleType) -> None:
-    """Have what tasks use of these modules pickled with them, and not by the names of modules that executors lack."""
+    """Pickle what tasks use of these modules by value: executors lack the modules."""
     for module in modules:
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # Spark ships it without annotations
 

@@ -438,7 +438,7 @@ export interface QrRequest {
   text: string;
 }
 
-/** Names a repo that is created, and who founds it. */
+/** Names a new repo, its founders and their council. */
 export interface RepoRequest {
   name: string;
   founders?: string[];

@@ -149,7 +149,7 @@ class EventStreams:
 
 
 class _Stream(Response):
-    """One stream, to its end: the client leaves or does not read, the source fails, or the node stops."""
+    """Event stream until its end: the client leaves or does not read, the source fails, or the node stops."""
 
     def __init__(self, streams: EventStreams, source: EventSource) -> None:
         super().__init__(media_type=CONTENT_TYPE, headers={"Cache-Control": "no-store"})

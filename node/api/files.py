@@ -109,7 +109,7 @@ class _Streamed(StreamingResponse):
 
 
 def _parse_range(text: str, size: int) -> tuple[int, int] | None:
-    """(start, stop) of one range, empty where it cannot be satisfied; None where there is none to obey."""
+    """Return one range as (start, stop), empty if it cannot be satisfied; None if the header is to be ignored."""
     found = _RANGE.fullmatch(text.strip())
     if found is None or not (found[1] or found[2]):
         return None

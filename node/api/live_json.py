@@ -109,7 +109,7 @@ class _About(Protocol[Looked]):
     """Subject of a source: branches whose commits and contents matter to it."""
 
     def note(self, nums: AbstractSet[int] | None) -> bool:
-        """Note that branches with these numbers got commits, or any (None); whether it is about them."""
+        """Note that branches with these numbers (None: any) got commits; return True if this state depends on one."""
         ...
 
     async def look(self) -> tuple[Looked, str]:

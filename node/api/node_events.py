@@ -51,7 +51,8 @@ class SharedPeers:
 
 
 class NodeSource:
-    """An event of peers is the whole list that is other than the one sent before; one of repos may be what has changed."""
+    """Source of the node's events. An event of peers has the whole list, once it differs; one of repos may have
+    changes only."""
 
     def __init__(
         self,

@@ -96,7 +96,7 @@ class _Line(NamedTuple):
 
 
 class _PostStream(Response):
-    """One stream, to its end: of the body, or of the connection."""
+    """Stream of posts until the end of the body or of the connection."""
 
     def __init__(self, streams: PostStreams, request: Request) -> None:
         super().__init__(media_type=LINES_TYPE, headers={"Cache-Control": "no-store"})

@@ -36,7 +36,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 def refusal_of(error: Exception, path: str) -> ServiceError:
-    """Return what to say of an error, which is logged unless it is one of the caller's."""
+    """Return the answer for an error; log the error unless it is the caller's."""
     if isinstance(error, ServiceError):
         return error
     if isinstance(error, DamagedBlock):

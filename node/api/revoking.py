@@ -141,7 +141,7 @@ class Revoking:
         return mark if created_at >= made.at else ""
 
     async def _find_mark(self, made: Made) -> tuple[int, str]:
-        """Return since when there is a thing of that name, and what tells it from a later one. Empty: there is none.
+        """Return when a thing of that name was made, and a mark that tells it from a later one; empty if there is none.
 
         Raises ServiceError.
         """

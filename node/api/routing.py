@@ -109,7 +109,7 @@ class _Tree:
             tree.routes.setdefault(method, (place, route))
 
     def find(self, parts: list[str]) -> list[dict[str, tuple[int, Route]]]:
-        """Return the routes whose parts are these, where a part that is not empty may be a parameter."""
+        """Return the routes that match these parts. A nonempty part also matches a parameter."""
         trees = [self]
         for part in parts:
             keys = {part, _ANY} if part else {part}

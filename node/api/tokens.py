@@ -231,7 +231,7 @@ class Tokens:
         return [_browser_view(view) for view in await self._run_blocking(self._views, kept)]
 
     async def revoke(self, token: str, mark: str = "") -> list[Token]:
-        """End a token of an app or a page, and return it; where it was ended before, what is kept under its name.
+        """Revoke a token of an app or a page, and return it; if it was revoked before, return what is kept of it.
 
         `mark`: of the only token that is meant. Raises ServiceError `not_found`.
         """

@@ -136,7 +136,7 @@ class CommitPosition:
 def encode_draft(
     keys: AuthorKeys, now_ms: int, target: Target, draft: Draft, place: CommitPosition
 ) -> EncodedCommit:
-    """Encode a draft (whose deps are ids) at its place, dated `now_ms` where it says no time.
+    """Encode a draft (whose deps are ids) at its place, dated `now_ms` unless it states a time.
 
     Raises ServiceError.
     """

@@ -90,7 +90,7 @@ class Backup:
 
     @property
     def path(self) -> Path:
-        """Return where its own files lie."""
+        """Return the folder of the backup's own files."""
         return self.folder / self.name
 
     @property

@@ -143,7 +143,7 @@ class _Window:
 
 
 def _known_pages(last: Last) -> Iterator[Page]:
-    """Yield the pages of the last backup in order; for those that the next may not name, one that no page is."""
+    """Yield the pages of the last backup in order, with an empty entry for each that the next backup may not name."""
     for page in read_map(last.map) if last.map is not None else ():
         yield page if page[2] < last.files.get(page[1], 0) else (b"", 0, 0)
 
@@ -182,7 +182,7 @@ class PageReader:
             file.close()
 
     def read(self, pages: list[Page], key: bytes) -> bytes:
-        """Read and check pages that lie one after another in one file. Raises OSError, BadPages."""
+        """Read and check adjacent pages of one file. Raises OSError, BadPages."""
         _, number, place = pages[0]
         content = os.pread(self._open(number), len(pages) * PAGE_SIZE, place * PAGE_SIZE)
         found = [_hash(content[at : at + PAGE_SIZE], key) for at in range(0, len(content), PAGE_SIZE)]
@@ -272,7 +272,7 @@ def read_map(path: Path) -> Iterator[Page]:
 
 
 def _runs(pages: Iterator[Page]) -> Iterator[list[Page]]:
-    """Group pages that lie one after another in one file, at most so many as are read at a time."""
+    """Group pages that are adjacent in one file, up to the size of one read."""
     run: list[Page] = []
     for page in pages:
         if run and (len(run) == _CHUNK_COUNT or page[1:] != (run[-1][1], run[-1][2] + 1)):

@@ -54,7 +54,7 @@ async def read_bundle(hub: Hub, joiner: Joiner, chunks: AsyncGenerator[bytes]) -
 
 
 class _Reading:
-    """One bundle on its way in."""
+    """State of reading one bundle."""
 
     def __init__(self, hub: Hub, joiner: Joiner) -> None:
         self._hub = hub
@@ -90,7 +90,7 @@ class _Reading:
                 nursery.start_soon(self._ingest, topic, items, previous, done)
 
     async def _find(self, name: TopicKey) -> Topic | None:
-        """Find a topic; where it is not known yet, take up the keys that what came before may have brought."""
+        """Find a topic; if it is unknown, first take keys from what came before."""
         found = self._hub.replica.by_topic.get(name)
         if found is None and (self._changed or self._is_under_way()):
             for _ in range(_UNDER_WAY_MAX):

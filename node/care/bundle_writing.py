@@ -164,7 +164,7 @@ def _first_batch(rows: Sequence[CarriedRow]) -> list[CarriedRow]:
 
 
 def _note_base(connection: Connection, rows: Sequence[CarriedRow], base: int, carried: _Carried) -> None:
-    """Note which commits that are not carried these ack."""
+    """Record the commits outside the bundle that these commits ack."""
     if len(carried.stands_on) >= BUNDLE_STANDS_ON_MAX:
         return
     here = {row.commit_id for row in rows}

@@ -100,7 +100,7 @@ def _gather(home: Path) -> dict[str, bytes]:
 
 
 def _checks(home: Path) -> list[dict[str, str]]:
-    """Return what the doctor finds, with ids where its sentences have names that this user gave to others."""
+    """Return the doctor's findings, with ids in place of the names that this user gave to others."""
     try:
         people = read_people(home)
     except ServiceError:  # the doctor says so, and could read no name either

@@ -309,7 +309,7 @@ def _named(opened: Iterable[Opened]) -> set[CommitId]:
 
 
 def _check_documents(connection: Connection, findings: CheckFindings) -> None:
-    """Compare rows of documents with what their commits come to, and snapshots with their pasts where nothing is void."""
+    """Compare documents' rows with their commits, and snapshots with their pasts in branches without voids."""
     try:
         tables = load_tables(connection)
     except UNREADABLE:  # named before

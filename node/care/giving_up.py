@@ -64,7 +64,8 @@ UNSHOWN_MAX: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A repo as its rule was when a look began, and which one it was: what was shown under another is of no use.
+    """Repo with its rule at the beginning of a look. `count` identifies the rule: files shown under another one do not
+    count.
 
     What is older than `days` goes. `is_bounded`: until the store is small enough.
     """
@@ -310,7 +311,7 @@ class PostAges:
             return held.take(connection, replica.database.folder, replica.packs, FETCH_WINDOW_COUNT_MAX)
 
     def _give_up_file(self, rule: _Rule, branch: Branch, keeper: UserId, file: OldFile, now_ms: int) -> bool:
-        """Give a content up, as the transaction sees it that marks it; return True if it did."""
+        """Give up a file's content if it may go by what this transaction finds; return True if it did."""
         replica = self._hub.replica
         with replica.database.write() as connection:
             if not self._may_rely_on(rule, keeper) or self._hub.proofs.file != file.object_id:

@@ -156,7 +156,7 @@ def _repair(database: Database, home: Path, *, dry_run: bool) -> RepairReport:
 
 
 class _Work:
-    """One repair inside its transaction."""
+    """State of one repair in its transaction."""
 
     def __init__(self, database: Database, connection: Connection, home: Path) -> None:
         self._database = database

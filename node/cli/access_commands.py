@@ -236,7 +236,7 @@ def _print_browsers(answer: "BrowserList") -> None:
 @browser.command("list")
 @prints(_print_browsers)
 def list_browsers(api: "Client") -> "BrowserList":
-    """List paired browsers: when they last came and until when they may, and where they reach this node."""
+    """List paired browsers with last use, expiry and address."""
     return api.list_browsers()
 
 

@@ -85,7 +85,7 @@ class Fields:
 
 
 class Table:
-    """Printer of a list that is a field of the answer, as a table; of an empty one, as a sentence where one is given.
+    """Printer of a list field of the answer as a table, or of a given sentence if the list is empty.
 
     `more` are columns that `--verbose` adds.
     """

@@ -219,7 +219,7 @@ def take_plainly(command: "Command") -> None:
 
 
 class _PlainValue:
-    """A converter of one parameter that leaves to typer what is of another type than it, or not Unicode."""
+    """Converter of one parameter. Values of another type, or not in Unicode, are left to typer."""
 
     def __init__(self, parameter: TyperArgument | TyperOption) -> None:
         self._ask_typer = parameter.get_runtime_param
@@ -241,9 +241,9 @@ class _PlainValue:
 
 
 def let_repo_be_left_out(command: "Command") -> None:
-    """Have a command take its other arguments alone, where a repo that may be left out stands before them.
+    """Let a command be called without its optional first argument, the repo.
 
-    As many values as it has other required arguments mean these. `ctx.meta` then has REPO_LEFT_OUT.
+    If there are only as many values as other required arguments, they mean these. `ctx.meta` then has REPO_LEFT_OUT.
     """
     arguments = [one for one in command.params if isinstance(one, TyperArgument)]
     needed = [one.name for one in arguments if one.required]

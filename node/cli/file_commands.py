@@ -213,7 +213,7 @@ def _get_folder(
 
 @contextmanager
 def _open_listed(api: "Client", branch: str, one: "FileView") -> Iterator[Download[Iterator[bytes]]]:
-    """Open a file of a list by its id, for its name may have had other contents; by its name where contents share an id."""
+    """Open a listed file by its id, since its name may have had other contents; by its name if contents share an id."""
     with ExitStack() as stack:
         try:
             download = stack.enter_context(api.get_file(branch, one["file"]))
@@ -227,7 +227,7 @@ def _open_listed(api: "Client", branch: str, one: "FileView") -> Iterator[Downlo
 def _get_file(
     api: "Client", branch: str, file: str, out: Path | None, span: tuple[int, int | None], *, force: bool
 ) -> dict[str, object] | None:
-    """Write a file, or a part of it, to its place; None where it went to standard output."""
+    """Write a file, or a part of it, to its place; return None if it went to standard output."""
     start, stop = span
     with api.get_file(branch, file, start=start, stop=stop) as download:
         if out is not None and str(out) == "-":

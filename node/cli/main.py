@@ -104,7 +104,7 @@ def main() -> None:
 
 
 def _path_problem(error: OSError) -> ServiceError | None:
-    """Return the error for people where the system refuses a path; None where it is about none, and so a defect."""
+    """Return the error for people if the system refused a path; None if the error names no path, and so is a defect."""
     if error.filename is not None:
         advice = "check the path, its permissions, and the room there"
         return ServiceError("storage_failed", f"{error.filename}: {error.strerror}", advice)

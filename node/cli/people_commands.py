@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
 
 
 def _own_name(answer: Mapping[str, Any]) -> str:
-    """Say what this user is called, and where that is seen."""
+    """Print this user's name, and where others see it."""
     counts = Counter(repo["state"] for repo in answer["repos"])
     user = id_text_shown(answer["user"])
     lines = ["You have no name yet: `ravel me --name NAME` states one."]

@@ -545,7 +545,7 @@ def sign_members(api: "Client", repo: RepoArgument = "") -> "RootCommit":
     )
 )
 def list_checkpoints(api: "Client", repo: RepoArgument = "") -> "CheckpointList":
-    """List who signed who the members are, and which of that is false."""
+    """List the signed statements of who the members are, and mark the false ones."""
     return api.list_checkpoints(repo)
 
 

@@ -30,7 +30,7 @@ _PARTS: Final = ("service", "home")
 
 
 def service_passphrase(protection: str, file: str | None) -> Path | None:
-    """Return the file from which a service gets its passphrase; None where it needs none. Raises ServiceError."""
+    """Return the file with the passphrase of a service; None if it needs none. Raises ServiceError."""
     if protection != "passphrase":
         return None
     path = None if file in (None, "-") else Path(file or "").absolute()

@@ -143,7 +143,7 @@ def _is_made_by_itself(repo: "RepoView") -> bool:
 
 
 def say(text: str) -> None:
-    """Tell the user, beside what the command prints, what it is about."""
+    """Print a message for the user on stderr, beside the command's output."""
     print(display_safe(as_called(in_language(text))), file=sys.stderr, flush=True)
 
 
@@ -193,7 +193,7 @@ def fail(error: ServiceError, *, as_json: bool) -> int:
 
 
 def note_requests(repos: "Iterable[RepoView]") -> None:
-    """Say how to answer those who ask to be let into one of these repos, if any does."""
+    """Print how to answer requests to join one of these repos, if there are any."""
     if any(one["requests"] for one in repos):
         say("note: `ravel requests list` shows who asks to be let in")
 

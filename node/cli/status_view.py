@@ -185,7 +185,7 @@ def damaged_line(damaged: "DamagedCounts") -> str:
 
 
 def lost_line(lost: "LostWrites") -> str:
-    """Say that writes were lost, and what follows; empty where none were."""
+    """Return a line that says that writes were lost, and what follows; empty if none were."""
     if not lost["repos"]:
         return ""
     return f"{lost['detail']}; you cannot write to {counted(len(lost['repos']), 'repo')} until a peer was compared"

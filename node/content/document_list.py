@@ -59,7 +59,7 @@ class ListedDocuments:
         }
 
     async def rename(self, branch: str, kind: str, name: str, title: str) -> DocumentTitle:
-        """Give a document a title, which says nothing of its name; an empty one takes it away.
+        """Set a document's title, which leaves its name as it is; an empty title removes it.
 
         Raises ServiceError `not_found` where the list has none of that name.
         """

@@ -43,11 +43,11 @@ def place_of(fields: Fields, name: str, value: object) -> bytes:
 
 
 def find_range(fields: Fields, where: All, sort: Fields) -> tuple[bytes, bytes, bytes] | None:
-    """Return from where, and before where, the order of these fields has all that a query finds, in the query's order; and
-    what stands before the query's own places there.
+    """Return the range (start, end) of an index over these fields that has all results of a query in the query's order,
+    and the prefix of the range's places. None if the index does not suit.
 
-    It does where the filter fixes the first fields, and the rest is the query's own order; else None. A condition on the
-    next field makes the part smaller.
+    It suits if the filter fixes the first fields, and the others are the query's order. A condition on the next field
+    narrows the range.
     """
     terms = list(_terms_that_must_hold(where))
     base = b""

@@ -29,7 +29,7 @@ def snapshot(entries: Mapping[str, DocumentEntry], kind: ValuesKind) -> Iterator
 
 
 def _divide(entries: Mapping[str, DocumentEntry], kind: ValuesKind) -> list[str]:
-    """Choose where ranges begin, so that each fits into a body: the first at the empty key."""
+    """Choose the first keys of ranges that each fit into a body. The first range begins at the empty key."""
     firsts = [""]
     size = count = 0
     for key in in_byte_order(entries):

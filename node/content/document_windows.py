@@ -30,7 +30,7 @@ class Found:
         return cls(document["name"], place, document, len(encoded), digest)
 
     def in_branch(self, repo_id: str, branch_id: str, place: bytes) -> "Found":
-        """Return it as one of several branches, with its place among theirs."""
+        """Return the window as part of several branches' windows, with its place among them."""
         key = f"{branch_id}/{self.key}"
         document: FoundDocument = {**self.document, "repo": repo_id, "branch": branch_id, "key": key}
         size = self.size + len(key) + len(repo_id) + len(branch_id)

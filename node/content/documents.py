@@ -234,7 +234,8 @@ class Documents:
     async def edit(
         self, kind: ValuesKind, branch: str, wanted: Mapping[str, str | None], name: str = ""
     ) -> WrittenValues:
-        """Say what is wanted and is not so, with the tips that it replaces. Costs O(that), each key O(log n).
+        """Write the wanted values that do not hold yet, naming the operations that they replace. Costs O(those), each
+        O(log n).
 
         Raises ServiceError `bad_request` for a bad name, item or key, `too_large` for a value that no commit puts.
         """
@@ -478,9 +479,9 @@ class Documents:
         *,
         opens: bool = True,
     ) -> T:
-        """Read after a document was made anew where it must be, and opened where it is not kept and `opens`.
+        """Run `read` once a document is up to date and, with `opens`, its absent bodies were fetched.
 
-        Where `read` raises LargeDocument, it is called again, with True, when no other large document is read.
+        If `read` raises LargeDocument, it is called again with True, when no other large document is read.
         """
 
         def refresh(connection: Connection) -> None:

@@ -131,7 +131,7 @@ def make_erasures(
 def _open_headers(
     tables: Replica | Tables, connection: Connection, rows: Sequence[TimelineRow]
 ) -> Iterator[tuple[TimelineRow, Commit]]:
-    """Yield those whose headers can be read, with these. Bodies may be damaged."""
+    """Yield commits with their headers, if these can be read. Bodies may be damaged."""
     for part in chunks(rows, _LOADED_AT_ONCE):
         nums = {row.num: unpack_nums(row.block_nums)[0] for row in part}
         try:

@@ -522,7 +522,8 @@ def _view(
 def _added_view(
     file: EncryptedFile, commit: WrittenCommit, author: _Author, commit_text: str = ""
 ) -> FileView:
-    """Many files have one author and one commit, whose ids as text cost more than all else here."""
+    """Return a file's view. Author and commit are given as text: many files share them, and the texts cost more than
+    all else."""
     return {
         "file": id_text(file.reference.object_id),
         "name": file.name,

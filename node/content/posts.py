@@ -113,7 +113,7 @@ class Posts:
         return f"{id_text(facts.repo_id)}:{id_text(facts.branch_id)}"
 
     async def write_each(self, branch: str, texts: Sequence[str]) -> list[WrittenCommitView | Exception]:
-        """Write posts one after the other; returns each once it is durable, or the error of its own that `write` raises.
+        """Write posts; return each once it is durable, or its own error.
 
         Raises ServiceError where there is no such branch.
         """

@@ -83,7 +83,7 @@ class _Kept(NamedTuple):
 
     @property
     def weight(self) -> int:
-        """Count the things that it holds."""
+        """Count the update's parts: replaced commits, runs, deletions and items."""
         ranges = self.content or SAYS_NOTHING
         items = sum(map(len, ranges.items))
         return 1 + len(self.replaces) + len(ranges.runs) + len(ranges.deletes) + items
@@ -127,7 +127,7 @@ class ReducedText:
 
 
 class NewUpdate(NamedTuple):
-    """Update that came last, with its bytes and what it adds to the size and weight of a text."""
+    """Newest update of a text, with its bytes, and what it adds to the text's size and weight."""
 
     edit: TextEdit
     update: bytes
@@ -300,7 +300,7 @@ class TextReader:
     def _remembered(
         self, connection: Connection, branch: Branch, rows: Sequence[TimelineRow], opened: dict[int, bytes]
     ) -> dict[int, _Kept | None]:
-        """Return what is known of these commits, by number; those whose bodies are nowhere are left out.
+        """Return the known updates of these commits, by number; leave out those without any body.
 
         Updates that are opened for it are added to `opened`.
         """

@@ -157,9 +157,9 @@ class TextWords:
     mark: int = field(default_factory=lambda: next(_MARKS))
     """Tells it from any other in this process."""
     before: set[int] = field(default_factory=set)
-    """Marks of texts before it all of which it has."""
+    """Marks of earlier versions of this text that it contains as a whole."""
     _runs_of: dict[CommitId, list[Run]] | None = None
-    """By commit, what it says; made when a deletion needs it first."""
+    """Commit -> the runs that it says; made when a deletion first needs it."""
 
     @classmethod
     def reduced(
@@ -246,7 +246,7 @@ class TextWords:
     # --- growing ---
 
     def grow(self, one: TextEdit, update: bytes, size: int, weight: int) -> bool:
-        """Add an update that came last, if it is simple; else return False, and the text stays as it was."""
+        """Add the newest update if it is simple; else return False and change nothing."""
         if not self._is_alone(one) or self.size + size > DOCUMENT_SIZE_MAX:
             return False
         if self.weight + weight > DOCUMENT_HISTORY_MAX:

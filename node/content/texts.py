@@ -302,7 +302,8 @@ class Texts:
         return await self._hub.run_blocking(self._missing, self._find_branch(branch))
 
     async def write_snapshots(self, branch_text: str) -> list[str]:
-        """Write snapshots of all bodies that none holds, where these are two or more; their commits' ids."""
+        """Write snapshots of all bodies that no snapshot holds, if there are two or more; return the new commits'
+        ids."""
         branch = self._find_branch(branch_text)
         bodies = await self._hub.run_blocking(self._snapshots, branch)
         written = await write_commits(self._hub, self._author, branch, [Draft(body) for body in bodies])

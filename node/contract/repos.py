@@ -28,7 +28,7 @@ FounderId = Annotated[str, Meta(min_length=1, max_length=128, description="A use
 
 
 class RepoRequest(NameRequest, frozen=True, kw_only=True):
-    """Names a repo that is created, and who founds it."""
+    """Names a new repo, its founders and their council."""
 
     founders: Annotated[
         list[FounderId],

@@ -70,10 +70,10 @@ _KEYS: Final = json.JSONDecoder(object_pairs_hook=_keep_keys)
 
 
 def find_repeated_key(content: bytes) -> str | None:
-    """Return a key that stands twice in one object of a JSON text that was decoded before; None where none does.
+    """Return a key that occurs twice in one object of a JSON text that was decoded before; None if there is none.
 
-    Of such an object some programs read the first value and some the last, so that what one of them checked another would
-    not do.
+    Of such an object some programs read the first value and some the last, so that what one of them checked another
+    would not do.
     """
     try:
         _KEYS.decode(content.decode())

@@ -39,7 +39,7 @@ class Setting:
 
     @property
     def variable(self) -> str:
-        """The environment variable that overrides it."""
+        """Environment variable that overrides the key."""
         return variable_of(*self.key.split("."))
 
     @property

@@ -46,7 +46,7 @@ class Key:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """All values, where these are few."""
+        """All allowed values, if they are few."""
         return self.read.choices if isinstance(self.read, OneOf) else ()
 
 
@@ -73,7 +73,7 @@ class OneOf:
     choices: tuple[str, ...]
 
     def __call__(self, value: object) -> str:
-        """Read one of these."""
+        """Read one of the allowed values."""
         if read_text(value) not in self.choices:
             raise ValueError(f"is one of {', '.join(self.choices)}, not {shorten(value)}")
         return read_text(value)

@@ -331,7 +331,7 @@ def _try_lock(handle: int) -> bool:
 
 
 def lock_holder(path: Path) -> Holder | None:
-    """Return the process that holds a folder, as it says itself; None where none does or says so."""
+    """Return the holder that a locked folder's files name; None if nobody holds it or no file names one."""
     if not is_locked(path):
         return None
     for name in (LOCK_NAME, RUN_NAME):  # the lock's file can be removed while it is held

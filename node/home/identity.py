@@ -108,7 +108,7 @@ def _drop_unused(home: Path, file: KeyFile) -> None:
 
 
 def drop_entry(file: KeyFile) -> None:
-    """Forget the key in the system's keyring that opens a file of keys which is gone, if it was sealed so."""
+    """Delete the keyring's entry of a deleted key file, if the file was sealed by the keyring."""
     if file.protection == "keyring":
         with suppress(ServiceError):  # a key that stays behind opens no file that is left
             drop_key(file.entry)

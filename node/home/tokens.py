@@ -77,7 +77,7 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     branches: tuple[str, ...] = ()
     last_used_at: int | None = None
     origins: tuple[str, ...] = ()
-    """Of web pages that may use it, as browsers state them."""
+    """Web origins that may use the token, as browsers state them."""
     made: tuple[Made, ...] = ()
     """The oldest first."""
     revoked_at: int | None = None
@@ -135,7 +135,7 @@ class TokenFile:
         return token.expires_at <= self.now()
 
     def note_use(self, token: Token) -> None:
-        """Note that it is used now. `save_uses` writes it."""
+        """Note that the token is used now. `save_uses` writes it."""
         self._used[token.digest] = self.now()
 
     # --- what writes: one at a time, and not in the event loop ---

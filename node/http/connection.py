@@ -315,7 +315,8 @@ class HttpConnection:
                 await self._parse_more()
 
     async def _end(self, *, is_unread: bool) -> None:
-        """Have the client read its last answer before the stream is closed, also where it still sends what is not read."""
+        """Let the client read its last answer before the stream is closed, even if it still sends a body that nobody
+        reads."""
         try:
             if isinstance(self._stream, trio.abc.HalfCloseableStream):  # TLS ends with the stream
                 await self._stream.send_eof()

@@ -161,7 +161,7 @@ class RequestParser:
             self._target += part
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One header, or one trailer behind a body, which is ignored."""
+        """Take one header; ignore a trailer behind a body."""
         self._head_size += len(name) + len(value)
         self._header_count += 1
         if self._head_size > HEADERS_SIZE_MAX or self._header_count > HEADERS_COUNT_MAX:

@@ -80,7 +80,7 @@ async def serve_api(
 
 
 async def serve_connection(app: ASGIApp, stream: trio.SocketStream, strangers: Strangers) -> None:
-    """Serve one connection to its end. Whatever a client makes of it ends this connection and nothing else."""
+    """Serve one connection to its end. A client's fault ends this connection and nothing else."""
     remote, subnet = strangers.remote, _subnet_at(stream, strangers.remote)
     if remote is not None and subnet and not remote.limits.may_connect(subnet):
         await trio.aclose_forcefully(stream)

@@ -134,7 +134,7 @@ class GitHistory:
 
     @contextmanager
     def _output(self, *commands: Sequence[str]) -> Iterator[IO[bytes]]:
-        """Give what the last of some git commands writes, each of which reads what the one before writes.
+        """Provide the output of a pipeline of git commands.
 
         Raises ServiceError `bad_input` at the end where one of them fails.
         """

@@ -47,7 +47,7 @@ class Share:
     is_over: Callable[[], bool] = lambda: False
     """Return True once the transaction has lasted long enough: it then judges no more."""
     released_max: int = RELEASED_COUNT_MAX
-    """Pending commits that it may judge."""
+    """Pending commits that one transaction may judge."""
     is_patient: bool = False
     """`is_patient` of `Database.write`."""
 

@@ -560,7 +560,7 @@ def _find_awaited(commit: Commit) -> list[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """A commit that was accepted in this round, and whose it is."""
+    """Commit that was accepted in this round, with its author."""
 
     opened: Opened
     verified: VerifiedCommit

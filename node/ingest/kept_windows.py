@@ -59,7 +59,7 @@ class _Kept:
     confirmed: frozenset[CommitId] = frozenset()
     """Of these, as they were looked at last."""
     liars: frozenset[UserId] = frozenset()
-    """Who has said `whole` of what is rejected, also where that is kept no more."""
+    """Authors who said `whole` of a rejected commit, also if the commit is no longer kept."""
     version: int = 0
     found: "tuple[object, ShownWindow | None] | None" = None
 

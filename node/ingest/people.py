@@ -28,7 +28,7 @@ _LIKE_AN_ID: Final = re.compile(r"[a-z2-7]{12,}")
 """A name of this form could pass for the id by which a user without a name is shown."""
 _CANDIDATES_SHOWN_MAX: Final = 8
 knows_other_repos: Final = ContextVar("knows_other_repos", default=True)
-"""False where what is asked now is for one who may not read other repos: a name from there would tell of them."""
+"""False while a caller is served who may not read other repos: names from these would reveal them."""
 _EVERYBODY_MAX: Final = 16_384
 """People whose names are looked for in all repos: as many skeletons are remembered (`node.runtime.look_alikes`)."""
 

@@ -41,7 +41,7 @@ UNREADABLE: Final = (
     IndexError,
     ValueError,
 )
-"""What reading rows may raise that are not what this Ravel wrote."""
+"""Errors that reading damaged or foreign rows may raise."""
 _NO_BOUND: Final = 1 << 62
 
 

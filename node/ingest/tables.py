@@ -76,7 +76,7 @@ class Tables:
         return None
 
     def with_root(self, branch: Branch) -> set[int]:
-        """Numbers of a branch and of its repo's root branch, which says what of it counts."""
+        """Return the numbers of a branch and of its repo's root branch, which decides what counts in it."""
         root = self.roots.get(branch.facts.repo_id)
         return {branch.num} if root is None else {branch.num, root.num}
 
@@ -363,7 +363,7 @@ def _linked_branch(topic: Topic) -> tuple[int, ...]:
 
 
 def _with_branches(before: Tables, nums: Collection[int], found: Collection[Branch]) -> Tables:
-    """Tables in which the branches with these numbers are those found."""
+    """Return tables with the found rows for the branches with these numbers."""
     if not nums and not found:
         return before
     new = {one.num: one for one in sorted(found, key=lambda one: one.num)}

@@ -162,7 +162,7 @@ class VoidRecheck:
         )
 
     def find_voids(self, branch: Branch, ids: Sequence[CommitId]) -> dict[CommitId, bool]:
-        """Judge which of these commits are void, by id; one that damage hides is left out."""
+        """Decide by id which of these commits are void; leave out those whose blocks are damaged."""
         facts = branch.facts
         if not facts.has_members or facts.is_root_branch or self._membership.now().has_no_removals:
             return dict.fromkeys(ids, False)

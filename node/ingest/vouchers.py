@@ -27,7 +27,7 @@ from verifier.membership import Membership
 _REMEMBERED_MAX: Final = 1024
 """Links that were looked at: one signature each."""
 PROMISED_NUM: Final = 0
-"""Number of a topic that a link names and the repo has not stated yet, so that no row has it."""
+"""Number for a topic that a link names and the repo has not stated yet. No row has it."""
 
 
 class Vouched(NamedTuple):

@@ -164,7 +164,7 @@ async def _read_lines(stream: trio.abc.ReceiveStream, found: Found) -> None:
 
 
 class _Line(msgspec.Struct, forbid_unknown_fields=True):
-    """Line of the worker about one address that it heard."""
+    """Line of the worker's output about one address that it heard."""
 
     address: Annotated[str, msgspec.Meta(max_length=ADDRESS_SIZE_MAX)]
     salt: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]

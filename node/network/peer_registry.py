@@ -57,7 +57,7 @@ class PeerRegistry:
 
     @property
     def known_keys(self) -> set[PeerId]:
-        """Return the peers that this node would dial if it knew where."""
+        """Return the peers that this node wants to dial, with or without a known address."""
         return set(self.dialed) | {learned.peer for learned in self.book.all}
 
     def new_state(

@@ -63,7 +63,7 @@ class PeerState:
     socket: trio.SocketStream | None = None
     """The connection by TCP that was dialed."""
     seen: str = ""
-    """Where the peer says that it sees this node, which has dialed it."""
+    """Address at which the dialed peer says that it sees this node."""
     missed_since: float | None = None
     """When it was first dialed after the last connection, in trio's time."""
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
@@ -89,7 +89,7 @@ class PeerState:
 
     @property
     def named(self) -> list[str]:
-        """The addresses that the user has named; those of links where only these named any."""
+        """Addresses that the user named; those of links, if only links named any."""
         return [one for one in (self.address, *self.others) if one not in self.from_links]
 
     def reset_met_at(self) -> None:
@@ -115,7 +115,7 @@ class PeerState:
 
     @property
     def through(self) -> PeerId | None:
-        """The relay that the connection goes through; None where it is direct."""
+        """Relay that the connection goes through; None if it is direct."""
         return relay_at(self.address)
 
 

@@ -125,7 +125,7 @@ class Peers:
             self.begin_anew(key)
 
     async def try_addresses(self, key: PeerId, addresses: Sequence[str]) -> None:
-        """Dial a peer also where a link says that it is. What the user has named of it stays. Raises ServiceError."""
+        """Dial a peer also at a link's addresses. Addresses that the user named stay. Raises ServiceError."""
         self._check_other(key)
         await self._hub.write(self._store, key, addresses, AddressSource.LINK)
         self._network.keep(key, addresses[0], AddressSource.LINK, addresses[1:])

@@ -141,7 +141,8 @@ class Puncher:
                         self._trying.discard(circuit.peer)
 
     def _own_addresses(self, circuit: PeerState) -> tuple[str, ...]:
-        """Return where the relay sees this node, and where it is itself; none for a peer that shares no topic.
+        """Return the addresses at which the relay sees this node and at which it listens; none for a peer without a
+        common topic.
 
         A key proves no membership: the peer of a circuit may be a node that a relay has merely named.
         """

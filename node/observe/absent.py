@@ -20,11 +20,11 @@ class Absence:
     waiting: int = 0
     """Commits that wait for earlier ones, or for a key."""
     holders: tuple[UserId, ...] = ()
-    """Members who have what is absent: who wrote what waits had its past, and who holds the epoch can hand it over."""
+    """Members who can help: authors of waiting commits had their past, and holders of the epoch can hand it over."""
     is_due: bool = False
     """True if an epoch is due, which members start before they write on."""
     starters: tuple[UserId, ...] = ()
-    """Members who can start it: admins, or other writers where there is none."""
+    """Members who can start the epoch: admins, or else other writers."""
     behind_since: int | None = None
     """Unix seconds since when an epoch is known here whose key is not, and which members write in, as far as can be told."""
 

@@ -85,7 +85,8 @@ class ListedRepos:
             }
 
     async def show(self, repo: Repo) -> RepoView:
-        """One repo as it is now. Raises StorageError, and ServiceError `not_found` where it was deleted meanwhile."""
+        """Return one repo as it is now. Raises StorageError, and ServiceError `not_found` where it was deleted
+        meanwhile."""
         async with self._lock:
             self._look()
             await self._describe(self._due & {repo.num})

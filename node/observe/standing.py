@@ -74,9 +74,9 @@ class _Seen:
 
     is_relay: bool = False
     repos: set[int] = field(default_factory=set)
-    """Those that it shares."""
+    """Repos that both nodes follow."""
     moving: set[int] = field(default_factory=set)
-    """Of these, such with a transfer that goes on."""
+    """Shared repos with a transfer in progress."""
     has_turns: bool = False
     """True if topics were seen to wait for their turn."""
 

@@ -30,7 +30,7 @@ _PEERS_NAMED_MAX: Final = 3
 _SAID_WITHOUT_PEERS: Final = ("in_sync", "syncing", "alone", "not_shared", "waiting", "joining")
 """States of which the parts may name peers."""
 _ENDED: Final = ("cut_off", "former", "damaged")
-"""States beside which it does not matter who holds the same."""
+"""States in which it does not matter who holds the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Outlook:
     """Number of the latest commit that a peer had of each branch, of peers that keep posts of some days, and the time
     (unix ms) from which on they have posts."""
     foreign: int = 0
-    """Of the peers that are connected, those that say what this version does not know."""
+    """Connected peers that send messages which this version does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class RepoFacts:
     vouched: StandingPart | None = None
     """Part that names the maker of the link, while the past of the newest posts is on its way."""
     false_voucher: str = ""
-    """Name of who made the link, where it names posts that were rejected here."""
+    """Name of the link's maker, if the link names posts that were rejected here."""
     false_signers: tuple[str, ...] = ()  # what the admins are called who signed other members than are here
     not_kept: int = 0  # branches whose bodies are not kept here
     kept_days: int = 0  # days of which posts are kept here; 0: of any age

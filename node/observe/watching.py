@@ -329,7 +329,7 @@ def count_connected(network: Network, relay: RelayService) -> Counter[str]:
 
 
 def dialed_by(network: Network) -> set[PeerId]:
-    """Return the peers that this node dials of its own accord, so that a relay's operator knows them."""
+    """Return the peers that a relay dials by its own settings: its operator knows them."""
     return {one.peer for one in network.peers if network.is_kept(one.peer)}
 
 

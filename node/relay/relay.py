@@ -177,7 +177,8 @@ class RelayService:
     async def open(
         self, topics: Sequence[TopicKey], visitor: Visitor, bill: WorkBill | None = None
     ) -> DepositResult:
-        """Keep these topics, those that quotas allow, a slice at a time; `bill` says who pays. Raises StorageError."""
+        """Keep those of these topics that quotas allow, a slice at a time, at the cost of `bill`. Raises
+        StorageError."""
         bill = bill or WorkBill(self._own)
         reason, has_lost = "", False
         has_kept = any(topic in self.topics for topic in topics)
@@ -379,7 +380,7 @@ class RelayService:
         return timed[0]
 
     def _timed(self, work: Callable[..., T], *args: Any) -> tuple[T, float]:  # noqa: ANN401  # whatever it takes
-        """Do some work; return what comes of it, and the seconds of the processor that it took."""
+        """Run `work`; return its result and the processor seconds that it took."""
         began = self._cpu_clock()
         return work(*args), self._cpu_clock() - began
 

@@ -29,7 +29,7 @@ class _Source(msgspec.Struct):
 
     @property
     def text(self) -> str:
-        """Return it as requirements name it."""
+        """Return the extra as requirements name it."""
         commit = self.vcs_info
         return self.url if commit is None else f"{commit.vcs}+{self.url}@{commit.commit_id}"
 

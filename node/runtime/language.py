@@ -37,7 +37,7 @@ def help_in_language(text: str) -> str:
 
 @cache
 def load_help(language: str) -> Mapping[str, str]:
-    """Return what paragraphs of help are in a language; empty for one that has no table."""
+    """Return the translations of help's paragraphs; empty for a language without a table."""
     path = _FOLDER / f"{language}_help.json"
     if not re.fullmatch("[a-z]{2}", language) or not path.exists():
         return {}

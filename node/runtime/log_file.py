@@ -17,7 +17,7 @@ _STANDARD: Final = (1, 2)
 
 
 class UnfailingFile(io.TextIOBase):
-    """A file that takes what it can: a full disk behind the log must not stop a node that could go on reading."""
+    """Log file that never fails: a full disk must not stop a node that could go on reading."""
 
     def __init__(self, file: TextIO, path: Path | None) -> None:
         """`path`: where the file is if it is this program's own, which is put aside when it is large."""

@@ -59,7 +59,7 @@ _LISTS: Final[dict[What, str]] = {
     "allowed peer": "ravel relay list",
     "proposal": "ravel quorum show REPO",
 }
-"""What is resolved -> the command that lists it."""
+"""Kind of name to resolve -> the command that lists such names."""
 
 _NONE_YET: Final = (
     "there is none yet: `ravel repo create NAME` makes one, with a branch called main; or `ravel repo join -`"

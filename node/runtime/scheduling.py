@@ -214,7 +214,7 @@ class Ledger:
         return account
 
     def _forget_one(self, but: PeerId | str) -> None:
-        """Forget the one used longest ago, of those that owe nothing if there is one."""
+        """Forget the account that was used longest ago, preferably one that owes nothing."""
         names = [name for name in self._accounts if name != but]
         del self._accounts[next((name for name in names if self._accounts[name].is_settled), names[0])]
 

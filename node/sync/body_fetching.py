@@ -155,7 +155,7 @@ class _Peer:
         return min(self.again_at, self.rests_until if now < self.rests_until else math.inf)
 
     def end_pass(self, now: float) -> None:
-        """Note that it was asked for all that was missing. What came since stands above."""
+        """Note that the peer was asked for all missing bodies up to now."""
         self.before, self.floor = _ABOVE_ALL, max(self.floor, self.top)
         if self.source.answers_bodies and self.again_at == math.inf:
             self.again_at = now + self.backoff.fail()

@@ -22,7 +22,7 @@ from protocol.limits.peers import BODIES_LOOK_SECONDS, FETCH_TIMEOUT_SECONDS, FE
 
 @dataclass(slots=True)
 class Question:
-    """Commits that a peer is asked to show, and those that it has shown."""
+    """Request to a peer to show commits, with the commits that it has shown."""
 
     source: Conversation
     topic: TopicKey
@@ -60,7 +60,7 @@ class BodyProofs:
     async def ask(self, source: Conversation, topic: TopicKey, ids: Sequence[CommitId]) -> set[CommitId]:
         """Ask a connected peer for these commits whole; return those that came.
 
-        Waits FETCH_TIMEOUT_SECONDS at most for the next one. Costs the line as many bytes as the commits have.
+        Waits FETCH_TIMEOUT_SECONDS at most for the next one. The answers have as many bytes as the commits.
         """
         async with self._turn:
             question = self._question = Question(source, topic, frozenset(ids))

@@ -274,7 +274,8 @@ class Connection(Conversation):
             self._announce()
 
     def bodies_settled(self, topic: TopicKey | None = None) -> None:
-        """Tell the peer that all bodies of a topic which it has are here, too; without one, of those that lack none now."""
+        """Tell the peer that its bodies of a topic are held here, too. Without a topic: for each topic that lacks
+        none now."""
         if not self.has_ended:
             self._keeps.settle(topic)
 

@@ -73,7 +73,8 @@ class Conversation:
         """Announce a topic of an ended epoch, where it rests: there is something to send or to ask for."""
 
     def bodies_settled(self, topic: TopicKey | None = None) -> None:
-        """Tell the peer that all bodies of a topic which it has are here, too; without one, of those that lack none now."""
+        """Tell the peer that its bodies of a topic are held here, too. Without a topic: for each topic that lacks
+        none now."""
 
     def tell_keeps(self) -> None:
         """Tell the peer what has changed of whose bodies are kept here. Only a `Connection` does."""

@@ -51,7 +51,7 @@ async def fetch_blocks(hub: Hub, branch: Branch, ids: Sequence[BlockId]) -> None
 async def fetch_from(
     hub: Hub, sources: Sequence[tuple[Conversation, TopicKey]], ids: Sequence[BlockId]
 ) -> list[Block]:
-    """Get what these peers (each with a topic that it follows) have of these blocks, and keep it. Raises StorageError."""
+    """Fetch blocks from peers, each asked on a topic that it follows, and store them. Raises StorageError."""
     fetch = _Fetch(ids, len(sources))
     # Who had none of the first that it was asked for, most often a relay, is asked again for what the others have not got.
     for are_all_asked in (False, True):
@@ -80,7 +80,7 @@ class _Fetch:
     async def ask(self, number: int, source: Conversation, topic: TopicKey, *, are_all_asked: bool) -> None:
         """Ask one peer for one block after the other, while any is left that it may have.
 
-        Unless `are_all_asked`, one that has not got the first few is asked for no more, if there are others.
+        Unless `are_all_asked`, a peer that lacks the first few is asked for no more if there are other peers.
         """
         while are_all_asked or self._source_count == 1 or not self._is_empty_handed(number):
             wanted = self._next(number)

@@ -301,7 +301,8 @@ class FollowedTopics:
         return self._session.handle(TopicsRefused((topic,), "relay_full"))
 
     def are_refused(self, kept: Iterable[KeptTopic]) -> bool:
-        """Return True if the peer was told of one of these that this relay does not keep it: it stays so on a connection."""
+        """Return True if the peer was told that this relay refuses one of these topics, which holds for the
+        connection."""
         # Nearly always none: each deposit of a stranger comes here, on each connection.
         return bool(self._forgotten) and any(one.topic in self._forgotten for one in kept)
 

@@ -101,7 +101,7 @@ class GivenBlocks:
 
 
 def keep_fetched(replica: Replica, whole: Sequence[_Root], new: Mapping[_Sent, int], user: UserId) -> None:
-    """Enter files that peers have fetched, and old ones of this user that peers asked for which give such up.
+    """Record files that peers fetched, and this user's old files that were asked for by peers that give up such files.
 
     Raises StorageError.
     """

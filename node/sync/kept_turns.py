@@ -27,7 +27,7 @@ class KeptTurns:
         return len(self._new) + len(self._old)
 
     def add(self, kept: Iterable[KeptTopic], relay: RelayService, *, are_new: bool) -> None:
-        """Have these topics wait, in their order, each in the turns of who brought it."""
+        """Queue topics in order, each in the turns of the peer that brought it."""
         turns = self._new if are_new else self._old
         for one in kept:
             turns.add(_bringer_of(one, relay), one.topic)

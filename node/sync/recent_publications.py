@@ -42,7 +42,7 @@ class RecentPublications:
             self._size -= len(publication)
 
     def find(self, topic: TopicKey, nums: Sequence[int], size_target: int) -> list[bytes] | None:
-        """Return the first of these, until `size_target` bytes are passed; None where one of them is not here."""
+        """Return the first of these publications, up to `size_target` bytes; None if one of them is not cached."""
         found: list[bytes] = []
         size = 0
         for num in nums:

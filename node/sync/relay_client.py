@@ -114,7 +114,7 @@ class RelayClient:
                 return
 
     def note_kept_again(self) -> None:
-        """Note that this relay keeps topics again which it has told the peer it does not."""
+        """Note that this relay keeps topics again that it had refused to the peer."""
         self._keeps_again.set()
 
     def _has_refused(self) -> bool:

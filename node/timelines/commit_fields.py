@@ -44,7 +44,7 @@ def author_fields(replica: Replica, branch: Branch, author: UserId) -> AuthorFie
 
 
 def load_whole_blocks(connection: Connection, rows: list[TimelineRow]) -> dict[int, list[bytes]]:
-    """`load_blocks_of` these commits, those left out whose blocks were damaged."""
+    """Load the blocks of these commits; leave out commits with damaged blocks."""
     try:
         return load_blocks_of(connection, rows)
     except DamagedBlock:

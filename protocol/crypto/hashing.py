@@ -208,7 +208,7 @@ def device_digest(encoded: bytes) -> Digest:
 
 
 def device_end_digest(encoded: bytes) -> Digest:
-    """Return what either of them signs to be so no longer."""
+    """Return the digest that the person or the device signs to end their bond."""
     return Digest(_derive(_DEVICE_END_SIGNED, encoded))
 
 
@@ -334,7 +334,7 @@ def snapshot_digest(content: bytes) -> Digest:
 
 
 def mask(key: HashKey, place: bytes) -> bytes:
-    """32 bytes that hide a key which is kept in one place: no place ever keeps two."""
+    """Derive the 32 bytes that mask a key at its place in the store. No place ever keeps two keys."""
     return blake3(place, key=key).digest()
 
 

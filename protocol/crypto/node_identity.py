@@ -46,7 +46,7 @@ class HandshakeResult:
 
 
 class DialerHandshake:
-    """The side that knows whom it wants: `first_message`, then `read_second`."""
+    """Dialer's side of the handshake, which knows the acceptor's key: `first_message`, then `read_second`."""
 
     def __init__(self, seed: NodeSeed, peer_key: PeerId, ephemeral: AgreementSecret) -> None:
         """HandshakeError `bad_key` when nobody can hold `peer_key`. `ephemeral` is 32 fresh random bytes."""
@@ -70,7 +70,7 @@ class DialerHandshake:
 
 
 class AcceptorHandshake:
-    """The side that learns who dials: `read_first`, then `read_third`."""
+    """Acceptor's side of the handshake, which learns the dialer's key: `read_first`, then `read_third`."""
 
     def __init__(self, seed: NodeSeed, ephemeral: AgreementSecret) -> None:
         """`ephemeral` is 32 fresh random bytes."""

@@ -35,7 +35,7 @@ def by_openssl(key: bytes, data: bytes) -> bytes:
 
 
 def _load_sodium() -> Encipher | None:
-    """Return what enciphers by PyNaCl's libsodium; None where that hides the function, which PyNaCl does not bind."""
+    """Return a cipher of PyNaCl's libsodium; None if the library hides the function, which PyNaCl does not bind."""
     try:
         # With the interpreter's lock: another thread would keep it for longer than this takes.
         xor = ctypes.PyDLL(_sodium.__file__).crypto_stream_chacha20_ietf_xor

@@ -89,7 +89,7 @@ def declared_kind(commit: Commit, *, is_root_branch: bool) -> type[Body] | None:
 
 
 def document_name(commit: Commit, *, is_root_branch: bool) -> str:
-    """Return the name of the document that a commit says it is of; empty for the unnamed one, and for what is of none."""
+    """Return the name of the document that a commit declares; empty for the unnamed one, and without a document."""
     return "" if is_root_branch else _said(commit.content.metadata).document
 
 

@@ -54,10 +54,10 @@ class DocumentBody(Wire, frozen=True):
 
 
 class ValuesEdit(DocumentBody, frozen=True):
-    """Says one operation about each item or key that it has: there, with a value, or gone. It has a field `replaces`.
+    """Edit with one operation for each of its items or keys: present, with a value, or gone. It has a field `replaces`.
 
-    Its *operations* are what it has of keys, in the order of its fields. It says nothing at all if it replaces more than
-    REPLACED_COUNT_MAX, and nothing about keys of more than DOCUMENT_KEY_SIZE_MAX bytes.
+    Its *operations* are what it has of keys, in the order of its fields. It says nothing at all if it replaces more
+    than REPLACED_COUNT_MAX, and nothing about keys of more than DOCUMENT_KEY_SIZE_MAX bytes.
     """
 
     @classmethod
@@ -112,7 +112,7 @@ def is_document_key(key: str) -> bool:
 
 
 def by_commit(keys: Iterable[str], replaces: Mapping[str, Iterable[CommitId]]) -> tuple[Replaced, ...]:
-    """Return what operations about these keys replace, as an edit has it."""
+    """Group the replaced operations of these keys by commit, as an edit's field `replaces` has them."""
     places: dict[CommitId, list[int]] = {}
     for place, key in enumerate(keys):
         for name in dict.fromkeys(replaces.get(key, ())):

@@ -24,7 +24,7 @@ def is_document_name(name: str) -> bool:
 
 
 def find_name_fault(name: str) -> str:
-    """Return what is wrong with a name that is to be written, as the end of a sentence about it; empty where nothing is."""
+    """Return the fault of a name to be written, as the end of a sentence about it; empty if it has none."""
     if not name:
         return ""
     if len(name.encode(errors="surrogatepass")) > DOCUMENT_NAME_SIZE_MAX:

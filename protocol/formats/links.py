@@ -319,7 +319,8 @@ def parse_ask_link(text: str) -> AskLink:
 
 
 def find_kept_ask(encoded: bytes | None) -> AskLink | None:
-    """Return the link that asks as it is kept with its lobby; None for what is kept of another kind. Raises DecodeError."""
+    """Return the link that asks, as stored with its lobby; None for stored values of another kind. Raises
+    DecodeError."""
     if encoded is None or peek_tag(encoded) != AskLink.__struct_config__.tag:
         return None
     return decode(AskLink, encoded, size_max=LINK_SIZE_MAX)

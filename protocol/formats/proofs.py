@@ -133,6 +133,6 @@ def verify_device(repo_id: RepoId, body: Device) -> None:
 
 
 def verify_device_end(repo_id: RepoId, body: DeviceEnd) -> None:
-    """Raise BadSignature unless the one that it names took it back."""
+    """Raise BadSignature unless the named user signed the end of the bond."""
     digest = device_end_digest(repo_id, body.person, body.device, body.until)
     signing.verify_signature(body.person if body.by_person else body.device, digest, body.signature)

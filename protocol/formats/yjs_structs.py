@@ -21,7 +21,7 @@ class WrittenStructs(NamedTuple):
 
     @property
     def is_filler(self) -> bool:
-        """True if it is one filler."""
+        """Return True if the struct is a single filler."""
         return self.encoded[0] == Kind.FILLER
 
 

@@ -97,7 +97,7 @@ class Struct(NamedTuple):
 
     @property
     def is_filler(self) -> bool:
-        """True if it says that clocks are used up, and nothing else."""
+        """Return True if the struct only uses up clocks."""
         return self.info == Kind.FILLER
 
 
@@ -328,7 +328,7 @@ class Cursor:
             ahead += [(below, depth + 1) for below in inside]
 
     def values(self, count: int) -> None:
-        """Pass over so many values, and all that is inside them: on a stack of how many are still to be read."""
+        """Skip `count` values with all nested ones. A stack holds how many are left at each depth."""
         self.count(count)
         stack = [(count, False)]
         while stack:

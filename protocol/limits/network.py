@@ -110,8 +110,8 @@ WIDE_CIRCUITS_OF_NODE_MAX: Final = 4
 """Circuits that are wide towards a node at a time, of all relays, and from it at one relay: 3 MiB more in its memory, which
 fit into what may wait to be written."""
 CIRCUITS_OF_SESSION_MAX: Final = 256
-"""Circuits that one side has asked for on one session and that are not gone: 100 bytes of state each. A relay's quotas are
-far below."""
+"""Circuits that one side asked for in one session and that still exist: 100 bytes of state each. A relay's quotas
+are far below."""
 CIRCUITS_INCOMING_MAX: Final = 32
 """Circuits that one relay may have open to a node at a time: 8 MiB of windows. A quarter of the places for connections."""
 CIRCUIT_OPEN_SECONDS: Final = 10.0
@@ -135,8 +135,9 @@ less, and a user who joins by a link waits for it."""
 NODES_NAMED_MAX: Final = 16
 """Nodes that a relay names in one message."""
 NODES_OF_MEETING_MAX: Final = 1024
-"""Nodes, and again those that come again, that a relay names on one topic without a pause, 32 KB; so many more for each
-keep-alive since, and twice is taken."""
+"""Nodes that a relay names on one topic without a pause, counted again when they come again: 32 KB.
+
+NODES_OF_MEETING_PER_CHECK more for each keep-alive since; twice is taken."""
 NODES_OF_MEETING_PER_CHECK: Final = 16
 MEETINGS_AT_ONCE_MAX: Final = 256
 """Topics on which a node asks a relay to name nodes, without a pause: repos. MEETINGS_PER_CHECK more for each keep-alive."""
@@ -167,7 +168,7 @@ CIRCUIT_BACKOFF_MAX_SECONDS: Final = 60.0
 PUNCH_ADDRESSES_MAX: Final = 2
 """Addresses that one side says: where the relay sees it, and where it is in its own network."""
 PUNCH_ROUNDS_MAX: Final = 3
-"""Times that two nodes try it on one circuit."""
+"""Rounds of punching that two nodes try on one circuit."""
 PUNCH_WAIT_SECONDS_MAX: Final = 2.0
 """Seconds of a way from one side to the other: a line that is slower has other troubles."""
 PUNCH_SECONDS: Final = 6.0

@@ -72,7 +72,7 @@ EARLIER_DEPTH_MAX: Final = 5
 """Times that the topics of ended epochs are divided into parts: into a million parts, a sixteenth of which has
 topics where a repo had 32,768 epochs."""
 EARLIER_PARTS_MAX: Final = 1024
-"""Parts that are divided in one round, where more differ all in them is announced: 256 KiB of fingerprints."""
+"""Parts that are divided in one round: 256 KiB of fingerprints. If more differ, all of their topics are announced."""
 WANT_COUNT_MAX: Final = 256
 """Commit ids asked for in one message."""
 WANTED_AT_ONCE_MAX: Final = 50_000
@@ -81,7 +81,7 @@ WANTED_PER_CHECK: Final = 10_000
 WANTS_LOOKED_UP_MAX: Final = 4096
 """Commit ids of a peer that are to be looked up, at which it is read from no more until some were: 0.3 MB."""
 WANTS_REMEMBERED_MAX: Final = 100_000
-"""Commit ids, the latest, of which it is remembered that they were asked for, or wait for it: 13 MB."""
+"""Latest commit ids that were asked for, or are to be: 13 MB."""
 WINDOW_COUNT_MAX: Final = 256
 """Commits in one answer about a branch's newest ones, which BATCH_SIZE_TARGET bounds in bytes."""
 WINDOWS_UNANSWERED_MAX: Final = 8

@@ -42,7 +42,7 @@ MERGED_COUNT_MAX: Final = 20_000
 MERGES_LOOKED_MAX: Final = 100
 """Merges of one branch that are opened to tell whether offers to it are merged: a millisecond or two."""
 FORK_DEPTH_MAX: Final = 64
-"""Branches that fork from one another whose commits are looked at to merge or to show one."""
+"""Length of a chain of forks whose commits are read to merge or to show a branch."""
 STATE_COUNT_MAX: Final = 200_000
 """Commits of a branch and what it continues that are held to merge or to show it: about 100 MB."""
 DOCUMENT_SIZE_MAX: Final = 64 * MIB
@@ -64,7 +64,7 @@ COMMENT_SIZE_MAX: Final = 900
 """Characters of a comment. With the name of what it answers, it fits the note of an offer."""
 COMMENT_QUOTE_SIZE_MAX: Final = 200
 COMMENTS_LOOKED_MAX: Final = 256
-"""Accepted offers of comments, and commits of authors who are trusted, that an answer looks at beyond what it shows."""
+"""Accepted offers of comments, and commits of trusted authors, that one answer reads beyond those that it shows."""
 TEXT_LOOK_COUNT_MAX: Final = 2_000_000
 """Ranges of deleted clocks that are compared with those of the commits that they name, in one text: a second. A text of
 100,000 updates, of which a third delete what others wrote, has 100,000."""
@@ -172,7 +172,8 @@ TEXT_STREAMS_MAX: Final = 32
 EVENT_WINDOW: Final = 64
 """Edits read at once for an event stream."""
 EVENT_WINDOW_SIZE: Final = MIB
-"""Bytes of commits in them, unless the first alone has more: what one stream holds that is not read. All: 1 GiB."""
+"""Bytes of the commits in a window of edits, unless the first alone has more: what one unread stream holds. All: 1
+GiB."""
 GONE_REPOS_KEPT_MAX: Final = 1000
 """Repos that are shown no more and that readers of changes are told of, the latest: 200 bytes each. Who last looked
 before that gets the whole list."""

@@ -51,7 +51,7 @@ class Announcements:
         return self._said_count - progress.said_at
 
     def find_expected(self, announced: AnnouncedTopic) -> TopicProgress | None:
-        """Return the topic that the peer announces, if this side has announced it; one that was put by gets a place."""
+        """Return the topic that the peer announces, if this side announced it; take up a topic that was set aside."""
         if announced in self._put_by:
             event, said_at = self._put_by.pop(announced)
             self.place(event).said_at = said_at

@@ -101,7 +101,7 @@ class Comparison:
         return [*self._run(progress, compared, event), *self._transfer.pump()]
 
     def handle_frame(self, progress: TopicProgress, message: Reconcile) -> list[Output]:
-        """Take a frame of a reconciliation: the first one that the peer sends as its answerer begins it."""
+        """Take a frame of a reconciliation. The answerer's first frame begins it."""
         return self._run(progress, Compared.FRAME, message)
 
     def reconciled(self, progress: TopicProgress, event: Reconciled) -> list[Output]:

@@ -86,7 +86,7 @@ def seal_presence(
 
 
 def open_presence(read_key: ReadKey, place: PresencePlace, box: bytes) -> tuple[UserId, Presence]:
-    """Return who says it, and what. `place` is the peer's. Raises ForgedPresence."""
+    """Open a presence; return its user and its content. `place` is the peer's. Raises ForgedPresence."""
     key = hashing.presence_key(read_key)
     nonce, sealed = box[:PRESENCE_NONCE_SIZE], box[PRESENCE_NONCE_SIZE:]
     try:

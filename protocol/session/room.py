@@ -13,7 +13,7 @@ from protocol.session.machines.table import PeerFault
 
 
 class Room:
-    """Topics that take room, and those that are heard of."""
+    """Topics of one connection that take room, and those that the peer has announced."""
 
     def __init__(self) -> None:
         self._taken: set[TopicKey] = set()  # joined, or entrusted to the peer, and not settled

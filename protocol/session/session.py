@@ -162,7 +162,7 @@ class Session:
         return knows and not self.peer_is_relay and self.has_joined(topic)
 
     def presence_place(self, topic: TopicKey, *, by_us: bool) -> PresencePlace:
-        """Name the place for which one side seals a presence, so that it opens nowhere else."""
+        """Return the place that binds one side's presences to this topic and connection."""
         return PresencePlace(announced_topic(topic, self._session_id, by_dialer=self.is_dialer is by_us))
 
     def handle(self, event: events.Event) -> list[Output]:
@@ -200,7 +200,7 @@ class Session:
         return row.handler(self, progress, message)
 
     def find_topic(self, message: messages.Message) -> TopicProgress | None:
-        """Return the topic that a message names; None where it names none, or one that is not followed here."""
+        """Return the topic that a message names; None without one, or for one that is not followed here."""
         blind: BlindTopic | None = getattr(message, "topic", None)
         return None if blind is None else self._announced.by_blind.get(blind)
 
@@ -355,7 +355,8 @@ class Session:
         return self.transfer.refused(progress, message)
 
     def note_ingested(self, progress: TopicProgress, event: events.BatchIngested) -> list[Output]:
-        """Say that a batch is stored; where this relay takes no more of its topic, that makes room for others."""
+        """Tell the session that a batch is stored. If this relay takes no more of the topic, other topics get its
+        room."""
         if event.refused:
             progress.has_settled = True
             self._room.settle((progress.topic,))

@@ -278,7 +278,7 @@ class TopicProgress:
 
     @property
     def came(self) -> int:
-        """Count the peer's publications that were dealt with, of those that the comparison let it send."""
+        """Count the peer's publications that were processed, of those that the comparison let it send."""
         return self.received + self.dropped + self.known
 
     @property

@@ -178,7 +178,7 @@ class Transfer:
         return heapq.heappop(ready)[-1] if ready else None
 
     def _hold(self) -> None:
-        """Have the next topic with much to send wait while an older one of its group is being sent, and look at the next."""
+        """Set aside large topics at the front of the queue while an older topic of their group is being sent."""
         while self._ready_large:
             place = self._ready_large[0]
             progress = place[-1]

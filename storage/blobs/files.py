@@ -286,7 +286,7 @@ class StoredObject:
 
 
 def _remove(connection: Connection, branch_num: int, commit_num: int, commit: Commit) -> None:
-    """Remove the files that a commit names, added by the commits that it names; note those that are absent."""
+    """Remove files as a commit states it (objects, and the commits that added them); record those that are absent."""
     adders = _find_adders(connection, dict.fromkeys(commit.links.deps))
     _keep_removed(connection, branch_num, commit_num, list(adders.values()), commit.links.nfiles)
     await_adders(connection, commit_num, commit)

@@ -362,7 +362,7 @@ class Collection:
         return True
 
     def _mark_spared(self, connection: Connection) -> ReachedRows:
-        """Mark what files name whose content was given up, and remember those of which something is here; and bodies."""
+        """Mark the blocks of files and bodies that were given up; remember the files of which blocks are still here."""
         marks = nothing_reached(connection)
         self._spared_sum = tuple(connection.execute(_SPARED).one())
         walk = Walk(connection, self._folder / PACKS_NAME, marks)
@@ -398,7 +398,7 @@ class Collection:
         self._mark_come(connection)
 
     def _mark_come(self, connection: Connection) -> None:
-        """Mark what files name that were added, and blocks that have come. Raises Outdated."""
+        """Mark the blocks of files that were added meanwhile, and blocks that came meanwhile. Raises Outdated."""
         query = select(files.c.num, files.c.object_id).where(files.c.num > self._last_file, ~IS_SPARED)
         added = connection.execute(query.order_by(files.c.num).limit(_ADDED_MAX + 1)).all()
         trees = self._database.named_trees or set()

@@ -23,8 +23,8 @@ COMMITTED: Final = files.join(commits, commits.c.num == files.c.commit_num)
 
 
 class OldFile(NamedTuple):
-    """File of an old commit, with that commit, its display time (unix ms), the topic by which it came, and the bytes of
-    the file as its author says."""
+    """File of an old commit: the commit, its display time (unix ms), the topic by which it came, and the stated
+    bytes of the file."""
 
     num: int
     object_id: ObjectId

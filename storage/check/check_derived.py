@@ -395,7 +395,7 @@ def check_order_of(connection: Connection, branch_num: int, about: str, findings
 def _count_span(
     connection: Connection, branch_num: int, level: int, begin: OrderKey, end: OrderKey | None
 ) -> tuple[int, int]:
-    """Count what a span has, and the commits that it shows."""
+    """Count a span's commits, and those of them that are shown."""
     key: Sequence[ColumnElement[Any]] = CANONICAL_ORDER
     here = commits.c.branch_num == branch_num
     shown: ColumnElement[int] = case((commits.c.is_void, 0), else_=1)

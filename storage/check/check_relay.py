@@ -130,7 +130,7 @@ def find_incomplete(connection: Connection) -> Iterator[tuple[int, ObjectId]]:
 
 
 def _has_all(connection: Connection, file_num: int, root: ObjectId) -> bool:
-    """Return True if a file has its first block, and the children of each one that it has."""
+    """Return True if a file has its root block, and all children of each block that it has."""
     here: set[int] = set()
     inner: list[int] = []
     start = func.substr(relay_blocks.c.encoded, 1, LEAF_START_SIZE)

@@ -74,7 +74,7 @@ _DROP_NAMELESS: Final = """
         SELECT topic_num FROM epochs UNION SELECT writers_topic_num FROM epochs WHERE writers_topic_num IS NOT NULL
     )
 """
-"""Topics that were those of epochs that are gone."""
+"""Statement that deletes the topics of deleted epochs."""
 _NOT_HERE: Final = 0
 """Number of a commit's body that is not here: no row has this one."""
 Row = tuple[Any, ...]

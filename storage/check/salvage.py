@@ -36,7 +36,7 @@ class SalvageResult:
 
 
 def remove_damaged(connection: Connection, damage: Damage) -> SalvageResult:
-    """Remove blocks whose bytes are not what their ids say, and packs that are gone. Costs O(damage)."""
+    """Remove blocks whose bytes do not hash to their ids, and the rows of missing packs. Costs O(damage)."""
     removed = SalvageResult(keys=set(damage.rows.values()), packed=set(damage.packed.values()))
     for part in chunks(list(damage.rows)):
         removed.count += connection.execute(delete(blocks).where(blocks.c.num.in_(part))).rowcount

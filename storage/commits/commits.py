@@ -183,7 +183,7 @@ def load_places(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitI
 
 
 def feed_link(commit: Commit) -> bytes:
-    """Return what a row has of the commit that a commit states to come before it in its author's feed."""
+    """Return the row's link to the commit that is stated to precede it in its author's feed."""
     return (commit.content.feed_previous or b"")[:FEED_LINK_SIZE]
 
 

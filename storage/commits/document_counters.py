@@ -74,7 +74,7 @@ class Increment(NamedTuple):
 
 
 class OwnIncrements(NamedTuple):
-    """Increments of a counter that stand and that one user wrote in the branch itself, and their sum."""
+    """Standing increments of a counter that one user wrote in the branch itself, and their sum."""
 
     key: str
     increments: list[Increment]

@@ -238,7 +238,8 @@ def reset_documents(database: Database, connection: Connection) -> int:
 def add_stale_documents(
     database: Database, connection: Connection, nums: Sequence[int] | None = None
 ) -> set[int]:
-    """Add documents that are stale where these commits (None: all) are of none; return the numbers. Costs O(commits)."""
+    """Add stale documents for commits (None: all) that are of no document yet; return the documents' numbers. Costs
+    O(commits)."""
     query = select(commits.c.branch_num, commits.c.body_kind, commits.c.document).distinct()
     query = query.where(commits.c.body_kind.in_(BODY_KINDS))
     found: set[tuple[int, str, str]] = set()

@@ -160,7 +160,7 @@ def _find_documents(connection: Connection, nums: Sequence[int]) -> Iterator[tup
 
 
 def _load_named(connection: Connection, branch_num: int, body_kind: str, name: str) -> list[Document]:
-    """Load documents of a name that a branch's commits are of, also those of branches that continue it."""
+    """Load documents by a name that commits of a branch have, also those of branches that continue it."""
     kinds = [KIND_OF[body_kind]] if body_kind in KIND_OF else VALUES_KINDS
     query = select(*_DOCUMENT).where(
         documents.c.kind.in_(kinds),

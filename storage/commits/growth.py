@@ -28,7 +28,7 @@ _ROOT_BRANCHES: Final = (
 
 
 class Growth(NamedTuple):
-    """Commits that came, and bytes of their blocks; for files also what their authors state."""
+    """Count of commits that came, and the bytes of their blocks; for files also the bytes that authors state."""
 
     commits: int
     size: int
@@ -47,7 +47,7 @@ class Day(NamedTuple):
 
 
 class Held(NamedTuple):
-    """Commits that are here, those of root branches among them, and of these inits of epochs, by the day they came.
+    """Commits by the day they came: all, those of root branches, and inits of epochs.
 
     A repo's own init begins its first epoch, and is in no day.
     """

@@ -53,7 +53,7 @@ def begin_text(connection: Connection, branch_num: int, sources: PackedNums) -> 
 
 
 def load_text(connection: Connection, branch_num: int) -> KeptText | None:
-    """Load what is kept of a text but its blocks; None where it was never read. Costs O(its summary)."""
+    """Load the cached summary of a text, without its blocks; None if it was never read. Costs O(its summary)."""
     query = select(texts.c.token, texts.c.upto, texts.c.summary).where(texts.c.branch_num == branch_num)
     row = connection.execute(query).first()
     if row is None:

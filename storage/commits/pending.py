@@ -130,7 +130,7 @@ class PendingPublication:
     branch_num: int = 0
     """Number of its branch; of the root branch while the branch is not added; 0 where the commit cannot be read."""
     awaited: Mark | None = None
-    """Mark of what it waits for that is no commit (`verifier.verify.Pending`)."""
+    """Mark of another reason to wait than a missing commit (`verifier.verify.Pending`)."""
 
     @property
     def keys(self) -> list[int]:
@@ -141,7 +141,7 @@ class PendingPublication:
 
 @dataclass(frozen=True, slots=True)
 class KeptPending:
-    """Result of keeping a batch, with those of it that waited before."""
+    """Result of keeping a batch, with the publications that waited before."""
 
     ids: set[CommitId] = field(default_factory=set)  # what waits for causes
     unread: tuple[int, ...] = ()  # numbers (negative) of those newly kept and unread

@@ -283,7 +283,7 @@ def prepare_items(connection: Connection, key: HashKey, items: Sequence[IndexIte
 
 
 def write_items(connection: Connection, changes: Sequence[PartChange]) -> None:
-    """Write what was prepared, without what is of branches that are gone. Costs O(changes)."""
+    """Write the prepared changes, without those of deleted branches. Costs O(changes)."""
     here: set[int] = set()
     for some in chunks(sorted({change.part.branch_num for change in changes})):
         here.update(select_in(connection, _BRANCHES, some).scalars())

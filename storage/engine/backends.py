@@ -80,7 +80,7 @@ class Backend(ABC):
         raise AssertionError("only a server may leave a COMMIT without an answer")
 
     def find_missing(self) -> str:
-        """Return what is wrong if the rows' file is no longer the one that was opened to write; else ""."""
+        """Return a description of the fault if the rows' file is not the one that was opened for writing; else ""."""
         return ""
 
     @abstractmethod

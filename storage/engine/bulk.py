@@ -61,7 +61,7 @@ def insert_rows(
 def change_rows(
     connection: Connection, statement: "Update | Delete", rows: Sequence[tuple[Any, ...]]
 ) -> None:
-    """Run a statement that stands in a constant for each of some tuples, which give its parameters in their order."""
+    """Run a constant statement for each of some tuples, which hold its parameters in order."""
     if rows:
         _run(connection, _text(statement, connection.dialect), list(rows))
 

@@ -68,7 +68,7 @@ def write_beside(path: Path, content: Callable[[int], bytes], put: Callable[[Pat
 
 
 def open_or_create(path: Path, flags: int) -> int:
-    """Open a file, which is created if it is missing; its descriptor. Raises OSError."""
+    """Open a file, or create it; return its descriptor. Raises OSError."""
     with suppress(FileExistsError):
         handle = os.open(path, flags | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE)
         _give_owner(handle, path.parent)
@@ -78,7 +78,7 @@ def open_or_create(path: Path, flags: int) -> int:
 
 
 def _give_owner(handle: int, folder: Path) -> None:
-    """Give what was just created the owner of its folder, if root created it and may do so."""
+    """Change the owner of a new file to that of its folder, if root created it and may do so."""
     if os.geteuid() != 0:
         return
     with suppress(

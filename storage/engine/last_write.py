@@ -75,7 +75,7 @@ class LastWrite:
     """The file of an open store. Thread-safe: those who wait to be acknowledged together share one sync."""
 
     def __init__(self, folder: Path) -> None:
-        """Open it, and make it where it is not there. Raises OSError."""
+        """Open the file, or create it. Raises OSError."""
         self._path = folder / LAST_WRITE_NAME
         self._lock = threading.Lock()
         is_new = not self._path.exists()

@@ -122,7 +122,7 @@ def note_loss(folder: Path, loss: Loss) -> None:
 
 
 def note_cause(folder: Path, cause: Cause) -> None:
-    """Record, before a whole store is used again, that it may lack what its user wrote elsewhere. Raises OSError.
+    """Record, before an older or copied store is used, that it may lack what its user wrote elsewhere. Raises OSError.
 
     What is written down of lost writes stays: it says more.
     """

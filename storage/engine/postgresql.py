@@ -101,7 +101,7 @@ class PostgresqlBackend(Backend):
     make_reader = make_engine
 
     def claim(self, writer: Connection) -> None:
-        """Take the lock that one writer can hold, waiting two seconds for one that was just killed."""
+        """Take the lock of the single writer; wait two seconds for a writer that was just killed."""
         version, encoding, schema, durable = writer.exec_driver_sql(
             "SELECT current_setting('server_version_num')::int / 10000, current_setting('server_encoding'),"
             " current_schema(), current_setting('synchronous_commit') <> 'off'"

@@ -147,7 +147,7 @@ class SqliteBackend(Backend):
         check_has_rows(_driver_of(connection), self._path, self._acknowledged)
 
     def copy_aside(self, engine: Engine, label: str, revision: str) -> Path:
-        """Copy the file to one beside it; return its path."""
+        """Copy the database file beside itself; return the copy's path."""
         return copy_beside(self._path, label, lambda begun: copy_database(self._path, begun))
 
     def prepare_commit(self, writer: Connection) -> str:

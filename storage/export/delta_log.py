@@ -326,7 +326,7 @@ def _add(name: str, part: Part, now: int, footer: pq.FileMetaData) -> Action:
 
 
 def _find_statistics(footer: pq.FileMetaData) -> Mapping[str, Action]:
-    """Combine the statistics of all row groups, of columns that are no lists; leave out what one of them lacks."""
+    """Combine the statistics of all row groups for columns that are no lists; leave out those that a group lacks."""
     found: dict[str, Action] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     for number in range(footer.num_columns):

@@ -241,7 +241,7 @@ def _arrange(destination: Destination, manifest: Manifest, plan: ExportPlan) -> 
 
 
 class _Run:
-    """Run of one export, from the manifest that was there to the one that is to be published."""
+    """Run of one export, from the last manifest to the next one."""
 
     def __init__(self, plan: ExportPlan, before: Manifest, scratch: Path) -> None:
         self._plan = plan

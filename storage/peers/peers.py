@@ -144,7 +144,7 @@ def _put(
 
 @dataclass(frozen=True, slots=True)
 class ReachedRow:
-    """A peer, where and when (unix seconds) it was last reached, how that address was learned, and repos it has."""
+    """Peer with the address and time (unix seconds) of the last contact, the address's source, and the peer's repos."""
 
     peer: PeerId
     address: str
@@ -192,7 +192,7 @@ def forget_reached(connection: Connection, peer: PeerId) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PeerUser:
-    """A peer, the user whose node it is, the repo in which that user said so as a member, and when (unix seconds)."""
+    """Peer with its user, the repo in which the user stated it as a member, and the time (unix seconds)."""
 
     peer: PeerId
     user: UserId

@@ -257,7 +257,7 @@ def used_by(connection: Connection, account_num: int) -> int:
 
 
 def add_share(connection: Connection, topic_num: int, visitor: Visitor, size: int) -> None:
-    """Note that this visitor brought so many bytes of a topic, which has grown by them."""
+    """Charge a visitor, and the topic, with bytes that the visitor brought."""
     share = (relay_shares.c.peer == visitor.peer) & (relay_shares.c.topic_num == topic_num)
     grown = update(relay_shares).where(share).values(size=relay_shares.c.size + size)
     if not connection.execute(grown).rowcount:

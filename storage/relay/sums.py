@@ -29,7 +29,7 @@ class Sums(NamedTuple):
 
 
 def find_sums(connection: Connection, peers: "Sequence[PeerId] | Select[tuple[PeerId]]") -> Sums:
-    """Sum up what these peers brought, or of ALL what is kept. Costs O(peers given)."""
+    """Sum up what these peers brought; for ALL, everything that is kept. Costs O(peers given)."""
     sums = relay_sums.c
     query = select(sum_of(sums.size), sum_of(sums.topic_count)).where(sums.peer.in_(peers))
     size, topic_count = connection.execute(query).one()

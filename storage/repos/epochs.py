@@ -350,7 +350,7 @@ def _insert_epoch(database: Database, connection: Connection, epoch: Epoch) -> i
 
 
 def state_writers_topic(database: Database, connection: Connection, epoch: Epoch, topic: TopicKey) -> None:
-    """Note what the init of an epoch states as its writers' topic, and with it that the key is right."""
+    """Record the writers' topic that an epoch's init states. This also marks the epoch's key as right."""
     row_changes(connection).note_epoch(epoch.repo_num, epoch.num)
     num = claim_topic(database, connection, topic)
     values = {"writers_topic_num": num, "claimed_by": None}

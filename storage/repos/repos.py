@@ -116,7 +116,7 @@ class Branch:
 def add_repo(database: Database, connection: Connection, repo: Repo, epoch: Epoch) -> Repo:
     """Store a repo, an epoch of it and its root branch; return it with its number. Costs O(1).
 
-    A repo that is here already gets the epoch, and the secrets and the invitation that it lacked.
+    A repo that is stored already gets the epoch, and secrets and an invitation that it lacked.
     """
     cipher = cipher_of(connection)
     invitation = seal_optional(cipher, repo_place("invitation", repo.repo_id), repo.invitation)

@@ -15,20 +15,20 @@ _KEY: Final = "ravel row changes"
 
 @dataclass(slots=True)
 class RowChanges:
-    """Numbers of rows that are others now, or new, or gone."""
+    """Numbers of rows that were changed, added or deleted."""
 
     repos: set[int] = field(default_factory=set)
-    """Repos of which any row may be another: their own, and those of epochs, branches and topics."""
+    """Repos of which any row may have changed: their own, and those of epochs, branches and topics."""
     repo_rows: set[int] = field(default_factory=set)
-    """Repos of which their own row may be another, and of epochs, branches and topics those that are noted too."""
+    """Repos whose own row may have changed. Of their epochs, branches and topics only the noted ones may have."""
     epochs: set[int] = field(default_factory=set)
-    """Epochs whose row may be another."""
+    """Epochs whose row may have changed."""
     topics: set[int] = field(default_factory=set)
-    """Topics whose row may be another, or of which an epoch says that they are its own."""
+    """Topics whose row may have changed, or which have become an epoch's."""
     branches: set[int] = field(default_factory=set)
-    """Branches of which any row may be another: their own, and those of topics."""
+    """Branches of which any row may have changed: their own, and those of topics."""
     counted: set[int] = field(default_factory=set)
-    """Branches of which only the counts of commits are others."""
+    """Branches of which only the counts of commits have changed."""
     reduced: set[TopicKey] = field(default_factory=set)
     """Topics that have lost commits, and stay."""
 

@@ -26,9 +26,10 @@ from storage.topics.topic_sets import TopicSet, count_ids, first_ids, has_later,
 _WRITTEN_AFTER: Final = 20_000
 """Commits that are added before a sketch is written again: a fifth of a second of adding, for 1.5 MB of writing."""
 _WRITTEN_FIRST: Final = 1000
-"""Commits of small topics, which are written again when they have doubled: a start adds half at most."""
+"""Commits up to which a sketch is written again when it has doubled: a start then adds half at most."""
 _WRITTEN_LEAVING: Final = 100
-"""Commits of one that leaves memory: what came since is added each time it returns, at 10 microseconds each."""
+"""New commits from which a sketch is written when it leaves memory: else they are added again at each return, 10 us
+each."""
 _KEPT_SIZE_MAX: Final = 128 << 20
 """Bytes of sketches in memory, about: 11,000 topics of some hundred commits, or 25 of the largest."""
 _SMALL_COUNT: Final = 32

@@ -49,7 +49,7 @@ class RangeLookup(Protocol):
 
 
 def bound_between(before: Item, after: Item) -> Bound:
-    """Return the shortest bound that parts two items that follow one another."""
+    """Return the shortest bound between two adjacent items."""
     depth, commit_id = after
     if before[0] < depth:
         return (depth, b"")

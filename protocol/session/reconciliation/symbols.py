@@ -162,7 +162,7 @@ class SymbolsAsker:
 
     @property
     def differences(self) -> tuple[ShortId, ...]:
-        """Short ids that one side alone holds; all of them once `is_done`. Looking them up says which side."""
+        """Short ids that only one side holds; complete once `is_done`. A look-up tells which side."""
         return self._peeler.differences if self._peeler is not None else ()
 
     def handle_frame(self, frame: bytes) -> bytes | None:
