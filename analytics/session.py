@@ -163,7 +163,7 @@ def start_session(
 
 
 def check_seen(session: SparkSession, folder: Path) -> None:
-    """Have tasks look for a file that is put into a folder. Raises FolderUnseen where one does not find it."""
+    """Check that tasks see a file that is put into a folder. Raises FolderUnseen where one does not find it."""
     context = session.sparkContext
     context.setJobDescription("ravel: look for the folder of the results")
     with tempfile.NamedTemporaryFile(dir=folder.absolute(), prefix=".ravel-seen-") as mark:
@@ -232,7 +232,7 @@ def _check_user() -> None:
 
 
 def _start_workers(session: SparkSession) -> None:
-    """Have Python workers start, and import what tasks need, while the first job is planned: both take a second."""
+    """Start Python workers and their imports while the first job is planned: both take a second."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
 

@@ -66,7 +66,7 @@ class SparkQueries(ABC):
         ]
 
     def name(self, name: str, frame: DataFrame) -> None:
-        """Have later queries read a DataFrame by this name."""
+        """Register a DataFrame under a name for later queries."""
         self._frames[name] = frame
         frame.createOrReplaceTempView(self._prefix + name)
 
@@ -142,7 +142,7 @@ class SparkEngine(SparkQueries):
         self._kept: list[DataFrame] = []
 
     def check(self, check: Callable[[SparkSession, Sequence[Export]], list[Export]]) -> list[Export]:
-        """Have tasks check the exports; those that are sound are read. Raises ExportError."""
+        """Check the exports in tasks, and read the sound ones. Raises ExportError."""
         describe(self._spark, "check the parts of the exports")
         self._exports = found = check(self._spark, self._exports)
         return found

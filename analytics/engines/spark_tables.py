@@ -46,7 +46,7 @@ JOB_DESCRIPTION: Final = "spark.job.description"
 
 
 def describe(spark: SparkSession, step: str) -> None:
-    """Have Spark's pages and logs call the next jobs of this thread by what they do."""
+    """Label the next jobs of this thread in Spark's pages and logs."""
     spark.sparkContext.setJobDescription(f"ravel: {step}")
 
 
@@ -134,7 +134,7 @@ class TableWriter:
         return self._spark.read.schema(schema).parquet(as_path(folder))
 
     def _write_elsewhere(self, name: str, table: DataFrame) -> DataFrame:
-        """Have tasks write a table below the URL; it is not read back from there, but kept where Spark keeps tables."""
+        """Let tasks write a table below the URL. Later reads use Spark's own copy."""
         describe(self._spark, f"write {name}")  # of this thread's jobs
         kept = table.persist()
         self._kept.append(kept)

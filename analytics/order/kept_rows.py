@@ -64,7 +64,8 @@ def keep_rows(rows: DataFrame, task: Task, schema: str, folder: Path | None) -> 
 
 
 def write_to_url(frame: DataFrame, url: str) -> dict[str, int]:
-    """Have tasks write a table below a URL; return its files with their rows. Failed attempts may leave others there.
+    """Let tasks write a table below a URL; return its files with their counts of rows. Failed attempts may leave others
+    there.
 
     A table without rows gets a file too, by which readers know its columns.
     """

@@ -274,7 +274,7 @@ def longest_paths(
 
 
 def hand_back(rows: Ints, offsets: Ints, causes: Ints, bits: list[int]) -> None:
-    """Give every row's causes the bits that it has itself. `rows` are those to do, effects before causes."""
+    """Pass every row's bits on to its causes. `rows` are those to do, effects before causes."""
     starts = offsets.tolist()
     for row in rows.tolist():
         if own := bits[row]:

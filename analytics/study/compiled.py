@@ -23,5 +23,6 @@ Table = NDArray[np.int32]
 
 
 def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Have numba compile a function, which may call other compiled ones; nothing is checked at run time, no index either."""
+    """Compile a function by numba. It may call other compiled ones. Nothing is checked at run time, not even an
+    index."""
     return cast(Callable[Parameters, Result], numba.njit(function))

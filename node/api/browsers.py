@@ -72,7 +72,7 @@ class Browsers:
         return {"browsers": await self._tokens.list_browsers(), "remote": remote}
 
     async def keep(self, caller: Caller, name: str) -> KeptBrowser:
-        """Have a page of this machine stay signed in. Raises ServiceError `bad_request`, `too_large`."""
+        """Keep a page of this machine signed in. Raises ServiceError `bad_request`, `too_large`."""
         return await self._tokens.keep(caller, _checked_name(name))
 
     async def pair(self, code: str, name: str) -> str:

@@ -185,7 +185,7 @@ class Tokens:
         return secret
 
     async def keep(self, caller: Caller, name: str) -> KeptBrowser:
-        """Have the caller's page stay signed in, under a name, for BROWSER_SECONDS from now on.
+        """Keep the caller's page signed in under a name, for BROWSER_SECONDS from now.
 
         Raises ServiceError `bad_request` where it is no page of this machine, and `too_large`.
         """

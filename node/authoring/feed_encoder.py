@@ -84,7 +84,7 @@ class FeedEncoder:
         return bool(self._end.heads)
 
     def follow(self, heads: tuple[CommitId, ...], open_store: OpenStore) -> None:
-        """Have the next commit ack these instead of the branch's heads, as far as a commit can."""
+        """Let the next commit ack these commits instead of the branch's heads, as many as a commit may."""
         if set(heads) != set(self._end.heads):
             self._end = _End(self._end.sequence, self._end.previous, heads[:ACK_COUNT_MAX])
             self._rank_behind(self._end.heads, open_store)

@@ -121,7 +121,7 @@ class WriteGroup:
         return any(one.branch.num == branch.num for one in self.encoded)
 
     def defer(self, place: int, branch: Branch) -> None:
-        """Have a request run in the transaction."""
+        """Run a request in the transaction."""
         self.deferred.append(place)
         self.deferred_on.add(branch.num)
 

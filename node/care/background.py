@@ -103,7 +103,7 @@ class Background:
         self._nursery: trio.Nursery | None = None
 
     async def run(self) -> None:
-        """Have what is started run, until cancelled."""
+        """Run started commands until cancelled."""
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             try:

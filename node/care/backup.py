@@ -188,7 +188,8 @@ def _copy_small_files(writing: "_Writing", home: Path, draft: Path, loss: Entry 
 
 @contextmanager
 def _passing_copy(home: Path, url: str, draft: Path) -> Iterator[tuple[int, str, list[str]]]:
-    """Give a descriptor of a copy of the rows, their schema, and the names of their packs. No file of it is left.
+    """Provide a descriptor of a copy of the rows, with its schema and the names of its packs; delete the copy
+    afterwards.
 
     It lies in the node's folder, or else in that of the backups, where it may have to travel over a network.
     """
@@ -447,7 +448,8 @@ def _check_database(path: Path, backup: Path) -> None:
 
 
 def _keep_all_files(path: Path, backup: Path) -> None:
-    """Give no files up for the sake of who had them when the backup was made: it may be the last copy now."""
+    """Unmark files that were given up because others had them when the backup was made: the backup may be the last
+    copy now."""
     try:
         with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("DELETE FROM spared_files")
@@ -469,7 +471,7 @@ def home_draft(home: Path) -> Path:
 
 @contextmanager
 def _new_folder(home: Path) -> Iterator[Path]:
-    """Give a folder to write into; name it `home` when the block ends well, and remove it otherwise.
+    """Provide a folder to write into; rename it to `home` if the block succeeds, else remove it.
 
     What a killed process left of the same name is removed first; its lock tells it from one that is at work.
     """

@@ -252,7 +252,7 @@ def next_number(folder: Path) -> int:
 
 
 def finish_backup(draft: Path, number: int, manifest: Manifest) -> Backup:
-    """Give a draft its name when all that it names is durable, and return the backup. Raises OSError."""
+    """Rename a draft to its final name once all that it lists is durable; return the backup. Raises OSError."""
     folder = draft.parent
     if (draft / PAGES_NAME).exists():
         (draft / PAGES_NAME).rename(folder / PAGES_NAME / str(number))

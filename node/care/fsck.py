@@ -369,7 +369,7 @@ def _check_pending(connection: Connection, findings: CheckFindings) -> None:
 
 
 def _check_search(connection: Connection, findings: CheckFindings) -> None:
-    """See that the search index has words of posts: of all of a small store, of some all over a large one."""
+    """Check that the search index has the words of posts: of all posts of a small store, of a sample of a large one."""
     state = load_state(connection)
     if state is None or state.rules != RULES:
         return

@@ -229,7 +229,7 @@ class PostAges:
             del self._unshown[next(iter(self._unshown))]
 
     async def _wake(self, topic: Topic, branch: Branch) -> None:
-        """Have peers join the topic of an ended epoch, which rests."""
+        """Wake a resting topic of an ended epoch, so that peers join it."""
         for source in list(self._hub.sources):
             source.wake(topic.topic)
         for _ in range(WAKE_LOOKS_MAX):

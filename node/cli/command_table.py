@@ -201,7 +201,7 @@ class _Commands(MutableMapping[str, "Command"]):
 
 
 def take_plainly(command: "Command") -> None:
-    """Have options and arguments of a command take a value that is of their type already as it is.
+    """Let a command's options and arguments take a value of their own type as it is.
 
     typer converts each value, given or not, by pydantic: a quarter of a command's time, and 9 MB of a daemon.
     """
@@ -270,7 +270,7 @@ def _is_text(value: object) -> bool:
 
 
 def _say_help(command: "Command") -> None:
-    """Have help say what typer adds to it in the reader's language: typer asks for that once, when it is imported."""
+    """Translate what typer adds to help into the reader's language: typer asks for that once, when it is imported."""
     show = command.format_help
 
     def format_help(ctx: "Context", formatter: "HelpFormatter") -> None:
@@ -281,7 +281,7 @@ def _say_help(command: "Command") -> None:
 
 
 def say_typers_words() -> None:
-    """Have typer say its own words around help and errors in the reader's language."""
+    """Translate typer's own words around help and errors into the reader's language."""
     words = import_module("typer.rich_utils")  # takes its time: only help and errors need it
     for name, english in TYPERS_WORDS.items():
         setattr(words, name, help_in_language(english))

@@ -53,7 +53,8 @@ def _advise(variable: str) -> str:
 
 @contextmanager
 def edited(editor: Sequence[str], name: str, text: str) -> Iterator[str]:
-    """Give what a person made of a text. The file is deleted once the block has ended well, else an error says where it is.
+    """Provide the text that a person made of another in an editor. The file is deleted once the block has ended well,
+    else an error says where it is.
 
     An editor may put a line's end behind the last line, which is taken away again. Raises ServiceError.
     """

@@ -308,7 +308,7 @@ def keys_for(words: bool, from_file: Path | None, passphrase_file: str | None) -
 def take_up(
     folder: Path, ask_keys: Callable[[], "Keys"], passphrase: bytes | None, past_run: str, timeout: float
 ) -> "RunFile":
-    """Have a running daemon be the user of the keys that are asked for, and wait until it has started anew.
+    """Ask for keys, let a running daemon become their user, and wait until it has restarted.
 
     Raises ServiceError `already_exists` where its own key was used, before anything is typed.
     """

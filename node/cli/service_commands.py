@@ -47,7 +47,7 @@ def service_passphrase(protection: str, file: str | None) -> Path | None:
 def start_service(
     folder: Path, passphrase_file: str | None, tell: Callable[[str], None], timeout: float
 ) -> "tuple[RunFile, Service, bool]":
-    """Have systemd run a folder's daemon; return it, its service, and True if it was started now.
+    """Let systemd run a folder's daemon; return the daemon, its service, and True if it was started now.
 
     A daemon that runs otherwise is stopped first. Raises ServiceError.
     """

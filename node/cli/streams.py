@@ -75,7 +75,7 @@ def open_streams() -> None:
 
 
 def lose_output() -> None:
-    """Have standard output lose what cannot be written, as standard error does: for a daemon, which goes on without it."""
+    """Let standard output drop what cannot be written, as standard error does: a daemon goes on without it."""
     sys.stdout = _opened(sys.stdout, 1, _Messages)
 
 

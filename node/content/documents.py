@@ -67,7 +67,7 @@ TITLES: Final = ".titles"
 REMOVED: Final = ".removed"
 """Names of the dict of documents' titles, and of the set of those that were removed, by `document_key`."""
 UNREADABLE: Final = frozenset({"incomplete", "too_large"})
-"""Errors of a document whose bodies are not here, or that anybody with the right to write has made too large."""
+"""Errors of a document with absent bodies, and of one that is too large to read."""
 _SUMMED_COUNT_MAX: Final = 64 * REPLACED_COUNT_MAX
 """Increments that are summed up before one snapshot: so many commits that each replace as many as one can."""
 

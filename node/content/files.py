@@ -262,7 +262,7 @@ class FileService:
         }
 
     async def fetch(self, branch: Branch, object_id: ObjectId, has_room: Callable[[], bool]) -> bool:
-        """Have all of a content here, and return True; False once the disk has no room: a file may have a TiB.
+        """Fetch all of a content and return True; return False once the disk is full: a file may have a TiB.
 
         Raises ServiceError as `open` and `read`, StorageError.
         """
@@ -399,7 +399,7 @@ class _Adding:
         return [draft_files(self._files[place] for place in group) for group in self._groups]
 
     def keep_known(self, connection: Connection) -> None:
-        """Give up no content that the branch has already: it is here now, and may be nowhere else."""
+        """Mark contents that the branch has already as not to be given up: they may be nowhere else."""
         self._keep_again(connection, self._branch, list({row.object_id for row in self._known.values()}))
 
     def views(

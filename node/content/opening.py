@@ -39,7 +39,7 @@ async def read_opened(
 async def open_bodies(
     hub: Hub, branches: Sequence[Branch], kinds: Collection[type[Body]], document: str | None = None
 ) -> bool:
-    """Have spared bodies of branches come together, as `read_opened` does; return True if any may have.
+    """Fetch the absent bodies of several branches together, as `read_opened` does; return True if any may have come.
 
     Raises ServiceError `incomplete`.
     """

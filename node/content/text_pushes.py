@@ -34,7 +34,8 @@ HIDDEN_ADVICE: Final = (
 
 @dataclass
 class PushPlan:
-    """Plan of one commit, of updates that are pushed together. `clients` begin this user's client ids here."""
+    """Plan of one commit from updates that are pushed together. `clients` is the common beginning of this user's
+    client ids."""
 
     index: TextIndex
     clients: int
@@ -124,7 +125,7 @@ class PushPlan:
         ]
 
     def _compare(self, update: ReadUpdate, client: int, span: Span, said: Said, gone: Sequence[Span]) -> None:
-        """See that the text says at these clocks what the update says; `gone` are clocks that either deletes."""
+        """Check that the text has at these clocks what the update has; `gone` are clocks that either deletes."""
         held = self.index.read(said)
         for mine in _within(update.structs[client], span):
             start, end = max(mine.clock, span[0]), min(mine.end, span[1])

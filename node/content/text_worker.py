@@ -127,7 +127,7 @@ class Held:
 
 
 def _give_back_memory() -> None:
-    """Give what reading a whole text took back to the system: every fork copies the tables of all memory.
+    """Return freed memory to the system after a whole text was read: every fork copies the tables of all memory.
 
     Of 10,000 key strokes that was 68 MB, and a fork took three times as long. Only glibc has to be asked.
     """

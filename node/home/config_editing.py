@@ -46,7 +46,7 @@ class ConfigChange:
 
 
 def set_key(path: Path, name: str, text: str) -> ConfigChange:
-    """Have a configuration file state a value: a text as it is, another kind of value as in the file.
+    """Set a value in a configuration file: a text as it is, another kind of value as in the file.
 
     The file is whole or as before, and one that a daemon can start with. Raises ServiceError `bad_config`,
     `storage_failed`.

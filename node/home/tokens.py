@@ -141,7 +141,7 @@ class TokenFile:
     # --- what writes: one at a time, and not in the event loop ---
 
     def replace(self, tokens: Iterable[Token]) -> None:
-        """Have these tokens and no others. Durable when it returns. Raises ServiceError `storage_failed`."""
+        """Replace all tokens by these. Durable when it returns. Raises ServiceError `storage_failed`."""
         kept = {one.digest: one for one in tokens}
         try:
             replace_file(self._path, encode_tokens(kept.values()))

@@ -196,7 +196,7 @@ class Reader:
         return check_claims(claims) if self._library is None else self._library.check(claims)
 
     def _note_documents(self, batch: ReadBatch) -> None:
-        """Have the library read further commits of the documents that Python has just read some of."""
+        """Let the library read further commits of the documents of which Python has just read some."""
         for one in batch.candidates:
             if one.is_checked or not isinstance(one.found, DecodedCommit):
                 continue

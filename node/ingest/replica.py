@@ -137,7 +137,7 @@ class Replica:
             return None if root is None else find_damaged_in(connection, root.num)
 
     def close(self) -> None:
-        """Close the store, with what the next start need not judge again."""
+        """Save what the next start need not judge again, and close the store."""
         try:
             self._save_snapshots(SAVED_AT_STOP_FROM)
         finally:
@@ -415,7 +415,7 @@ class Change:
                     self.rooted.add(branch.repo_num)
 
     def show(self) -> None:
-        """Have memory show what was committed, before the next writer begins."""
+        """Apply the committed changes to memory, before the next writer begins."""
         self._replica.show(self)
 
     def undo(self) -> None:

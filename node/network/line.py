@@ -34,9 +34,9 @@ _ANY_HOST: Final = {int(socket.AF_INET): "0.0.0.0", int(socket.AF_INET6): "::"} 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A stream, where its other end is (host:port), and this machine's address on it.
+    """Stream with the other end's address (host:port) and this machine's own on it.
 
-    Empty is the place of one that goes by WebSocket: a proxy may stand there, and no node.
+    By WebSocket the other end's address is empty: it may be a proxy's.
     """
 
     stream: trio.abc.Stream

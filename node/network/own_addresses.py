@@ -119,7 +119,7 @@ class OwnAddresses:
         return bool(self._versions) or self._reach_of_listen() is not Reach.MACHINE
 
     def when_changed(self, tell: Callable[[Collection[str]], None]) -> None:
-        """Have this called after this machine's addresses have changed, with the hosts that are gone."""
+        """Register a function to be called with lost hosts after this machine's addresses have changed."""
         self._changed.append(tell)
 
     async def start(self) -> None:

@@ -149,7 +149,7 @@ class Displacements:
 
 @contextmanager
 def listed(states: list[PeerState], state: PeerState) -> Iterator[None]:
-    """Have a peer in a list while the block runs, which may be cancelled by the peer's scope."""
+    """List a peer while the block runs. The peer's scope may cancel the block."""
     states.append(state)
     try:
         with state.scope:

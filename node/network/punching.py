@@ -201,7 +201,7 @@ class Puncher:
             await self._converse(circuit, secure, line)
 
     async def _converse(self, circuit: PeerState, secure: SecureStream, line: Line) -> None:
-        """Have a session if the peer is still spoken with, and has a place where its side was the dialer."""
+        """Run the session if the peer is still connected; as its acceptor only with a free place."""
         refusal = None
         is_taken = circuit.direction == "in"
         if circuit.peer in self._registry.banned:

@@ -39,7 +39,7 @@ class RelayJoining:
         self._network = network
 
     async def join(self, link: str) -> JoinedRelay:
-        """Have the account of a link from now on. Raises ServiceError."""
+        """Join the account of a link. Raises ServiceError."""
         found = _parse(link)
         relay, addresses = found.peers[0].peer, [one.address for one in found.peers]
         was_kept = self._network.is_kept(relay)

@@ -182,7 +182,7 @@ class _Upnp(Protocol):
     def addportmapping(
         self, external: int, protocol: str, host: str, port: int, description: str, remote: str, seconds: int
     ) -> bool:
-        """Have a port forwarded. Raises Exception."""
+        """Ask the router to forward a port. Raises Exception."""
         ...
 
 
@@ -226,7 +226,7 @@ def _map(router: "_Upnp", port: int, external: int, seconds: int) -> dict[str, s
 
 
 def _add(router: "_Upnp", external: int, port: int, seconds: int) -> int:
-    """Have a port forwarded; for so many seconds, 0: until the router forgets it."""
+    """Ask the router to forward a port for so many seconds (0: until the router forgets it)."""
     try:
         router.addportmapping(external, "TCP", router.lanaddr, port, "Ravel", "", seconds)
     except Exception as error:  # the library raises nothing narrower

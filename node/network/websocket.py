@@ -146,7 +146,7 @@ class WebSocketStream(trio.abc.Stream):
         self._take(frames)
 
     def charge_to(self, payer: PeerState) -> None:
-        """Have the account of a peer's connection pay for small frames from now on; what is over its budget is ended."""
+        """Charge a peer's account for small frames from now on; end the connection beyond its budget."""
         self._payer = payer
         self._small = TokenBucket(WEBSOCKET_SMALL_AT_ONCE_MAX, WEBSOCKET_SMALL_PER_SECOND_MAX)
 

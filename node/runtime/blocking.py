@@ -50,10 +50,10 @@ def tune_interpreter() -> None:
 
 
 def _limit_arenas() -> None:
-    """Have threads share two arenas of glibc's, before there are threads; elsewhere nothing.
+    """Limit glibc to two memory arenas for all threads, before there are threads; without glibc do nothing.
 
-    Each of sixteen would keep what the largest batch that its thread has seen took: 20 MB under a flood of huge posts. The
-    interpreter's lock keeps the threads from allocating at one time.
+    Each of sixteen would keep what the largest batch that its thread has seen took: 20 MB under a flood of huge posts.
+    The interpreter's lock keeps the threads from allocating at one time.
     """
     with suppress(AttributeError, OSError):  # no such function, or no library of C
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS_MAX)

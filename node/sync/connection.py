@@ -410,7 +410,7 @@ class Connection(Conversation):
         await trio.lowlevel.checkpoint()
 
     def _note_if_known(self) -> None:
-        """Give a peer that has joined a topic an account of its own: it knows the topic's secret name."""
+        """Switch a peer that has joined a topic to an account of its own: it knows the topic's secret name."""
         topics = self._hub.replica.by_topic
         if any(progress.is_joined and progress.topic in topics for progress in self.session.topics):
             self.is_stranger = False

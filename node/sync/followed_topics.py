@@ -119,7 +119,7 @@ class FollowedTopics:
         return True
 
     def _sort(self, one: Topic) -> None:
-        """Have a topic wait, or rest, or lie ready for a peer that announces it."""
+        """Queue a topic: to be announced, to rest, or to be joined once the peer announces it."""
         if one.topic in self.places:
             return
         if one.is_view and not (self._session.peer_is_relay or self._session.has_heard_of(one.topic)):
@@ -138,7 +138,7 @@ class FollowedTopics:
         self._unnamed.append(topic)
 
     def _put_written_first(self) -> None:
-        """Have topics that were sorted and are written on go before the others, where not all have room."""
+        """Move the sorted topics that are written on before the others, if not all have room."""
         written, self._written = self._written, []
         if not self._session.has_room_for(len(self._waiting)):  # thousands may wait before a new epoch
             for topic in reversed(written):
@@ -283,13 +283,13 @@ class FollowedTopics:
         return outputs
 
     def entrust(self, kept: Iterable[KeptTopic], *, are_new: bool) -> None:
-        """Have a partner keep topics that this relay keeps, each in its turn; `are_new`: they came just now."""
+        """Entrust a partner with topics that this relay keeps, each in its turn; `are_new`: they came just now."""
         assert self._hub.relay is not None, "it keeps them"
         fresh = (one for one in kept if one.topic not in self.places)
         self._kept.add(fresh, self._hub.relay, are_new=are_new)
 
     def forget_kept(self, forgotten: Iterable[TopicKey]) -> None:
-        """Have a partner keep none of these: the relay has forgotten them."""
+        """Withdraw topics from a partner's queue: the relay has forgotten them."""
         if self._kept:
             self._kept.drop(forgotten)
 

@@ -223,7 +223,7 @@ class Hub:
     def connected(
         self, peer: Conversation, client: RelayClient, presence: PresencePort, kept_changed: KeptChanged
     ) -> Iterator[None]:
-        """Have a connected peer hear of changes and presences, and be asked for blocks.
+        """Register a connected peer: it hears of changes and presences, and is asked for blocks.
 
         To be left before the connection's nursery closes: what the peer hears starts work there.
         """

@@ -182,7 +182,7 @@ class Intake:
         return ingested
 
     def _touch(self, repo_num: int, ingested: IngestResult) -> None:
-        """Have a repo described anew although no branch has changed: a commit waits, found no room or was rejected."""
+        """Refresh a repo's description without a change of a branch: a commit waits, found no room or was rejected."""
         if ingested.waiting or ingested.rejected or ingested.unread or ingested.dropped["pending_full"]:
             self._replica.shown.touch(repo_num)
 

@@ -171,7 +171,7 @@ def _await_posts(
 
 
 async def change_keeping(hub: Hub, repo_nums: Collection[int], store: Callable[[], None]) -> None:
-    """Have `store` change what is kept of some repos, and peers be told and asked. Raises StorageError."""
+    """Let `store` change what is kept of some repos; tell peers, and ask them for bodies. Raises StorageError."""
     tables = hub.replica.tables
     # First, for more may be awaited then: until that is looked at, peers take this node to have less than it keeps.
     hub.lacking_bodies |= {one.topic for num in repo_nums for one in tables.topics_in(num)}

@@ -119,7 +119,7 @@ class Presences:
         port.is_introduced = self._announce_to(port, epoch, ended)
 
     def listen(self, branch_num: int, changed: Callable[[], None]) -> Callable[[], None]:
-        """Have `changed` called when presences of a branch change; gives what ends that."""
+        """Register `changed`, which is called when a branch's presences change; return a function that ends this."""
         self._listeners.setdefault(branch_num, []).append(changed)
 
         def end() -> None:

@@ -129,7 +129,8 @@ class RelayClient:
             return await self._wait(answer)
 
     async def offer(self, topic: TopicKey, deposit: FileDeposit) -> str:
-        """Have the peer keep a file. Return why it does not, or an empty text. Raises NotFetched when it leaves."""
+        """Deposit a file at the peer. Return the reason of a refusal, or an empty text. Raises NotFetched when the
+        peer leaves."""
         name = (topic, short_file(deposit.file))
         async with self._room:
             answer = self._offers.get(name)

@@ -83,7 +83,7 @@ class RelayPort:
         self._conversation.start(self._entrust, kept)
 
     async def _entrust(self, kept: Sequence[KeptTopic]) -> None:
-        """Have topics wait for their turn, a slice at a time: 100,000 take 80 ms, in which nobody else is served."""
+        """Queue topics, a slice at a time: 100,000 take 80 ms, in which nobody else is served."""
         assert self._hub.relay is not None, "it keeps them"
         for part in chunks(kept, _ENTRUSTED_AT_ONCE):
             here = self._hub.relay.topics  # some may be forgotten by now

@@ -82,7 +82,7 @@ class WindowPort:
     # --- what the connection tells ---
 
     def summarise(self, topics: Sequence[TopicKey]) -> None:
-        """Have topics summarised: at once, or after what is asked for before the past comes."""
+        """Send summaries of topics, at once or after the newest commits that are asked for first."""
         held = {topic: None for topic in topics if self._may_be_new(topic)}
         if held:
             self._summaries.update((topic, trio.Event()) for topic in held)
@@ -155,7 +155,7 @@ class WindowPort:
         await self._ask_page(topic, branch, mark, vouched.states.rank + 1)
 
     async def _open_new(self, topics: Sequence[TopicKey]) -> None:
-        """Have topics summarised of repos of which more than the root branch is here; open the others."""
+        """Send summaries of topics if more than the repo's root branch is held; begin windows of the other repos."""
         tables = await self._hub.run_blocking(self._hub.replica.read_tables)
         begun = {
             one.repo_num

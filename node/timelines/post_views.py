@@ -100,7 +100,7 @@ class _BranchPosts:
         self._rows = rows
 
     def find_gone(self) -> set[int]:
-        """Numbers of the commits that are gone, or change what is."""
+        """Return the numbers of deleted commits, and of commits that change them."""
         about = self._load_posts({row.about for row in self._rows if row.relation in CHANGES})
         changes = load_changes(self._connection, [*self._rows, *about.values()], self._persons)
         found = set()

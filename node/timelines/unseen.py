@@ -78,7 +78,7 @@ class UnseenCommits:
             return await self._hub.run_blocking(self._show, found)
 
     async def mark(self, branch: str, up_to: int) -> Empty:
-        """Have it seen."""
+        """Mark it as seen."""
         found = self._find_branch(branch)
         await self._hub.write(self._mark, found, up_to)
         async with self._lock:  # a list that has read the mark before would else keep it

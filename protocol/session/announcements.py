@@ -33,7 +33,7 @@ class Announcements:
         return announced_topic(topic, self._session_id, by_dialer=not self._is_dialer)
 
     def place(self, event: TopicFollowed) -> TopicProgress:
-        """Give a topic a place."""
+        """Add a topic to the announced ones."""
         topic = event.topic
         blind = blind_topic(topic, self._session_id)
         progress = TopicProgress(topic, blind, event.is_own, event.is_entrusted, event.order, event.group)

@@ -146,7 +146,7 @@ class Comparison:
         return outputs
 
     def hurry(self, progress: TopicProgress) -> list[Output]:
-        """Have a later round of a topic begun next, if any of the peer's commits were left out."""
+        """Schedule a later round of a topic, if any of the peer's commits were left out."""
         if progress.has_left_out:
             progress.rounds.checks = LATER_ROUND_CHECKS << LATER_ROUND_DOUBLINGS_MAX
         return []

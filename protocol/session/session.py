@@ -188,7 +188,7 @@ class Session:
         self._changed.update(topic for topic in topics if topic in self._announced.by_key)
 
     def receive(self, event: events.MessageReceived) -> list[Output]:
-        """Have a message handled. Raises PeerFault where its topic stands so that the peer may not say it."""
+        """Handle a message. Raises PeerFault if its topic's state does not allow it."""
         message = event.message
         row = MESSAGES[type(message)]
         if not row.standings:

@@ -163,7 +163,8 @@ class Questions(Generic[QuestionT]):
 
 @dataclass(frozen=True, slots=True)
 class KeptPart:
-    """Bodies that a peer keeps: of branches with these marks (None: of all), of posts those of the last `days` (0: any)."""
+    """Part of the bodies that a peer keeps: of branches with these marks (None: all), of posts of the last `days`
+    (0: all)."""
 
     marks: frozenset[BranchMark] | None = None
     days: int = 0

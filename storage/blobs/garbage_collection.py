@@ -230,7 +230,7 @@ class Collection:
             return _weigh(connection, self._rows, self._packs)
 
     def end(self) -> None:
-        """Have writes note no more what they name."""
+        """Stop recording the trees that writes name."""
         self._database.reused_rows = self._database.named_trees = None
 
     def step(self) -> bool:

@@ -99,9 +99,10 @@ class Packs:
         return PackDraft(self._database, self._folder, self._make_folder, self._known)
 
     def hold_drafts(self) -> AbstractContextManager[Callable[[Collection[int]], bool]]:
-        """Have no draft look up what is here while the block runs, which gets a function.
+        """Keep drafts from looking up stored blocks while the block runs.
 
-        It returns True if an open draft was told that a block of any of some keys (`id_key`) is here, and so leaves it out.
+        The block gets a function of keys (`id_key`): True if an open draft leaves out a block of any of them, which it
+        was told is here.
         """
         return self._known.hold()
 

@@ -72,7 +72,7 @@ def spare_files(connection: Connection, old: OldPosts, object_id: ObjectId) -> i
 
 
 def keep_files(connection: Connection, branch_num: int, object_ids: Sequence[ObjectId]) -> None:
-    """Give contents of a branch up no more: they are fetched, or added here. Costs O(files of these contents)."""
+    """Unmark given-up contents of a branch: they are fetched, or added here. Costs O(files of these contents)."""
     for part in chunks(object_ids):
         of_branch = (files.c.branch_num == branch_num) & files.c.object_id.in_(part)
         same = select(files.c.num).where(of_branch)
@@ -80,7 +80,8 @@ def keep_files(connection: Connection, branch_num: int, object_ids: Sequence[Obj
 
 
 def keep_recent_files(connection: Connection, branch_num: int, posts_from: int) -> None:
-    """Give up no more what commits of a branch from a time (unix ms) on have added. Costs O(files given up there)."""
+    """Unmark given-up contents that commits of a branch have added from a time (unix ms) on. Costs O(files given up
+    there)."""
     recent = select(files.c.num).select_from(COMMITTED)
     recent = recent.where(files.c.branch_num == branch_num, commits.c.display_time >= posts_from)
     of_branch = spared_files.c.branch_num == branch_num

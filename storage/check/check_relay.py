@@ -33,7 +33,7 @@ def inspect_relayed(connection: Connection, findings: CheckFindings) -> None:
 
 
 def _inspect_commits(connection: Connection, findings: CheckFindings) -> None:
-    """See that commits kept for others are what they are kept as, and as many as is said."""
+    """Check that commits kept for others match their rows and their counts."""
     kept = relay_schema.relay_commits
     counts: Counter[int] = Counter()
     sizes: Counter[int] = Counter()

@@ -185,7 +185,7 @@ def repair_order(connection: Connection) -> int:
 
 
 def reset_edits(database: Database, connection: Connection, branch_nums: Iterable[int]) -> None:
-    """Have followers of these timelines read them from the start: they are not what their edits led to."""
+    """Let followers of these timelines read them from the start: their edits no longer lead to them."""
     for branch_num in branch_nums:
         last = database.next_nums(connection, commits, 1)[0]
         reserve_numbers_to(connection, commits, last)

@@ -58,7 +58,7 @@ OLDER: Final = "of-"
 
 
 def copy_beside(path: Path, label: str, copy: Callable[[Path], None]) -> Path:
-    """Have a store copied to a file beside its own, named by the label; earlier ones of that label go.
+    """Copy a store to a file beside its own, named by the label; delete earlier copies of that label.
 
     Of copies before migrations the latest stays. Raises OSError, and what `copy` does.
     """

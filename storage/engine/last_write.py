@@ -98,7 +98,7 @@ class LastWrite:
         """Count that was last acknowledged, or None."""
 
     def close(self) -> None:
-        """Give the file up."""
+        """Close the file."""
         os.close(self._handle)
 
     def acknowledge(self, read_count: Callable[[], int]) -> None:

@@ -25,7 +25,7 @@ COUNTED_SIZE: Final = (
     .where(relay_file_blocks.c.file_num == relay_files.c.num)
     .scalar_subquery()
 )
-"""Size that the blocks of a file count which are here (`protocol.session.deposits.size_of`)."""
+"""Counted size of a file's stored blocks (`protocol.session.deposits.size_of`)."""
 
 
 def drop_damaged_block(connection: Connection, block_id: BlockId, now_ms: int) -> set[int]:

@@ -35,7 +35,7 @@ _KEPT_SIZE_MAX: Final = 128 << 20
 _SMALL_COUNT: Final = 32
 """Commits of a topic up to which its digest alone is kept: what is made of so few is sooner made than remembered."""
 _SMALL_SIZE: Final = 400
-"""Bytes of one in memory, about."""
+"""Bytes of a small sketch in memory, about."""
 _SKETCH_SIZE: Final = 10_000
 _WRITTEN = select(sketches.c.upto, sketches.c.digest, sketches.c.prefix, sketches.c.prefix_upto).where(
     sketches.c.topic == bindparam("topic"), sketches.c.place == bindparam("place")
