@@ -47,7 +47,13 @@ from ravel.types.document_values import DocumentSnapshot
 from storage.commits.commits import load_nums
 from storage.commits.document_counters import load_own_increments
 from storage.commits.document_positions import load_positions
-from storage.commits.document_reading import ChangedDocuments, load_changed, load_last_change, load_names
+from storage.commits.document_reading import (
+    ChangedDocuments,
+    is_listed,
+    load_changed,
+    load_last_change,
+    load_names,
+)
 from storage.commits.documents import Document
 from storage.repos.repos import Branch
 from verifier.documents import (
@@ -307,7 +313,7 @@ class Documents:
         """Restate the whole content of the branch's document, in as few commits as possible, where others wrote it.
 
         With `without_missing`, absent bodies count as empty. Raises ServiceError `too_large` if one key's conflicts
-        alone are too long, and `incomplete`.
+        alone are too long, `not_found` and `incomplete`.
         """
         target = self._find_branch(branch)
         summed: list[WrittenCommit] = []
@@ -317,6 +323,13 @@ class Documents:
 
         def plan(connection: Connection) -> list[Draft]:
             said = self._read(connection, target, kind, name)
+            # Of a name that was mistyped it would be said that nothing is left to do.
+            if name and not said and not self._is_listed(connection, target, kind, name):
+                raise ServiceError(
+                    "not_found",
+                    f"no {kind.name} is called {name!r}",
+                    "`ravel document list BRANCH` shows what there is",
+                )
             settled = {id(one) for one in find_settled(said)}
             if all(id(one) in settled or one.bit for one in said):
                 return []
@@ -505,6 +518,9 @@ class Documents:
         self, connection: Connection, branch: Branch, kind: ValuesKind, name: str
     ) -> StandingDocument | None:
         return self._state.refresh(self._hub.replica.database, connection, branch, kind, name)
+
+    def _is_listed(self, connection: Connection, branch: Branch, kind: ValuesKind, name: str) -> bool:
+        return is_listed(connection, lineage_nums(self._hub.replica, connection, branch), kind.name, name)
 
     def _reduce_said(self, said: Sequence[DocumentCommit]) -> dict[str, DocumentEntry]:
         try:

@@ -30,7 +30,16 @@ from node.timelines.commit_history import describe, list_past
 from node.timelines.views import timeline_items
 from protocol.crypto.keys import NodeSeed, UserSeed
 from protocol.formats.content import Compaction
-from protocol.formats.document_kinds import DICT, DICT_VALUE_SIZE_MAX, SET, DictEdit, DictEntry, SetSnapshot
+from protocol.formats.document_kinds import (
+    DICT,
+    DICT_VALUE_SIZE_MAX,
+    JSON,
+    SET,
+    DictEdit,
+    DictEntry,
+    SetSnapshot,
+    ValuesKind,
+)
 from protocol.formats.text import id_text
 from ravel.types.branches import CompactionResult
 from ravel.types.commits import TimelineItem
@@ -277,6 +286,19 @@ async def test_forks_keep_what_they_continue_and_merges_say_what_they_lack(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", [SET, DICT, JSON])
+async def test_a_document_that_is_not_there_has_no_snapshot(nodes: list[Node], kind: ValuesKind) -> None:
+    alice = nodes[0]
+    alice.create_repo()
+    assert (await _documents(alice).snapshot(kind, "main"))["commits"] == []
+    with pytest.raises(ServiceError) as caught:
+        await _documents(alice).snapshot(kind, "main", "mistyped")
+    assert (caught.value.code, caught.value.message) == (
+        "not_found",
+        f"no {kind.name} is called 'mistyped'",
+    )
+
+
 async def test_snapshots_of_more_than_one_body_hold_all_and_conflicts_too_long_are_refused(
     nodes: list[Node],
 ) -> None:
