@@ -107,6 +107,7 @@ class Acceptance:
         self._repo_num = 0  # whose commit is being judged
         self._changed_repos: dict[int, Settled] = {}  # by number: how the removals were settled before
         self._new_content: dict[tuple[int, int], list[CommitId]] = {}  # ids by numbers of repo and branch
+        self._checkpoints: set[CommitId] = set()  # accepted
         self._restored: set[CommitId] = set()  # accepted before, and damaged meanwhile
         self._adopted: list[tuple[int, Adopt]] = []  # with the repo's number
         self._again: list[Opened] = []  # of the batch, what was settled before
@@ -271,7 +272,7 @@ class Acceptance:
             review = VoidRecheck(connection, self.tables, repo_num, membership, database, self._facts)
             for (content_repo_num, branch_num), ids in self._new_content.items():
                 if content_repo_num == repo_num:
-                    review.of_commits(branch_num, ids, self._restored)
+                    review.of_commits(branch_num, ids, self._checkpoints, self._restored)
             if repo_num in self._changed_repos:
                 choose_writing_epoch(connection, self.tables, repo_num, membership)
                 follow_links(self._replica.database, connection, self.tables, repo_num, membership)
@@ -425,6 +426,7 @@ class Acceptance:
         database = self._replica.database
         places: dict[tuple[EpochId, bool], tuple[Epoch, Topic] | None] = {}
         new = [self._new_commit(one, came_on, places) for one in judged]
+        ids = [one.verified.commit.commit_id for one in new]
         nums = accept_commits(database, connection, branch, new, self._now_ms, self._arrived)
         self.ingested.has_bare |= await_missing_bodies(
             connection,
@@ -436,8 +438,7 @@ class Acceptance:
         )
         self.ingested.branches.add(branch.num)
         if not branch.facts.is_root_branch:
-            ids = self._new_content.setdefault((branch.repo_num, branch.num), [])
-            ids.extend(one.verified.commit.commit_id for one in new)
+            self._new_content.setdefault((branch.repo_num, branch.num), []).extend(ids)
         links = self.tables.links_of(branch.num)
         for num, one in zip(nums, new, strict=True):
             self.ingested.accepted.setdefault(self.tables.topics[one.topic_num].topic, []).append(num)
@@ -448,12 +449,10 @@ class Acceptance:
             if one.starts_on:
                 self.ingested.inits[num] = one.verified.commit.commit_id
         apply_files(database, connection, branch.num, nums, new)
-        keep_checkpoints(database, connection, branch, nums, new)
+        self._checkpoints |= keep_checkpoints(database, connection, branch, nums, new)
         keep_documents(database, connection, branch, nums, new)
         if self._is_releasing:
-            self.ingested.released.update(
-                zip(nums, (one.verified.commit.commit_id for one in new), strict=True)
-            )
+            self.ingested.released.update(zip(nums, ids, strict=True))
 
     def _new_commit(
         self,

@@ -87,14 +87,23 @@ class VoidRecheck:
                 self.of_adopted(adoption.body.branch, adoption.body.commits)
 
     def of_commits(
-        self, branch_num: int, ids: Sequence[CommitId], are_back: Collection[CommitId] = ()
+        self,
+        branch_num: int,
+        ids: Iterable[CommitId],
+        made: Collection[CommitId] = (),
+        are_back: Collection[CommitId] = (),
     ) -> None:
-        """Recheck these commits of a branch, if anything there could void them.
+        """Recheck these commits of a branch, if anything there could void them; `made` are the checkpoints among them.
 
-        They were accepted in this transaction, or were damaged and `are_back`."""
+        Those that `are_back` were damaged; the others are accepted in this transaction. Costs O(commits), and looks into
+        the store for those alone of whose authors somebody else took something.
+        """
         if self._membership.now().has_no_removals:
             return
         branch = self._tables.branches[branch_num]
+        ids = [one for one in ids if one in made or one in are_back or not self._is_sure(branch, one)]
+        if not ids:
+            return
         judged = load_judged(self._connection, branch.num, ids)
         self._fresh |= {one.commit_id for one in judged}.difference(are_back)
         self._look_at(branch, judged)
@@ -199,13 +208,21 @@ class VoidRecheck:
         """
         if one.proposal is not None:
             return False
-        place = branch.num, one.author
-        if place not in self._named:
-            self._named[place] = self._find_named(branch, one.author)
-        named = self._named[place]
+        named = self._named_of(branch, one.author)
         return named is not None and all(
             any(self._is_in_feed(branch, one, end) for end in ends) for ends in named
         )
+
+    def _is_sure(self, branch: Branch, commit_id: CommitId) -> bool:
+        """Return True if nothing was ever taken from the author of a commit; False if that is not known."""
+        facts = self._facts.get(commit_id)
+        return facts is not None and self._named_of(branch, facts.author) == []
+
+    def _named_of(self, branch: Branch, author: UserId) -> list[list[FeedEnd]] | None:
+        place = branch.num, author
+        if place not in self._named:
+            self._named[place] = self._find_named(branch, author)
+        return self._named[place]
 
     def _find_named(self, branch: Branch, author: UserId) -> list[list[FeedEnd]] | None:
         now, operations = self._membership.now(), self._membership.operations

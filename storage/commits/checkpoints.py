@@ -38,12 +38,17 @@ def keep_checkpoints(
     branch: Branch,
     nums: Sequence[int],
     new: Sequence[NewCommit],
-) -> None:
-    """Store the checkpoints among commits of a branch that were just accepted. Costs O(commits they count up)."""
+) -> set[CommitId]:
+    """Store the checkpoints among commits of a branch that were just accepted, and return their ids.
+
+    Costs O(commits they count up).
+    """
+    made = set[CommitId]()
     for num, commit in zip(nums, new, strict=True):
         body = find_checkpoint(commit.verified.body, branch.facts)
         if body is None:
             continue
+        made.add(commit.verified.commit.commit_id)
         merged = pack_ids(sorted(commit.verified.commit.acks))
         is_first = not _load_alike(connection, branch.num, merged, counting=True)
         values = {
@@ -57,6 +62,7 @@ def keep_checkpoints(
             passed = _find_passed(connection, branch.num, merged)
             # What was accepted later has it counted already.
             _count_up(database, connection, branch.num, [one for one in passed if one < num], 1)
+    return made
 
 
 def recount_checkpoints(
