@@ -58,7 +58,7 @@ BUDGETS: Final = {
     "communities": Budget(6_000, ("docs/communities/*",)),
     "research": Budget(6_000, ("docs/research/*",)),
     "understanding": Budget(8_750, ("docs/understanding/*",)),
-    "specification": Budget(22_650, ("docs/specification/*",)),
+    "specification": Budget(22_800, ("docs/specification/*",)),
     "contributors": Budget(3_000, ("CONTRIBUTING.md", "docs/contributing/*", "tests/*")),
     "decisions": Budget(7_600, ("docs/decisions/*",)),
     "changelog": Budget(1_500, ("CHANGELOG.md",)),

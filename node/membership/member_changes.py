@@ -75,11 +75,12 @@ def list_changes(replica: Replica, repo: Repo, limit: int, since: int) -> list[M
 def find_arrival(
     membership: Membership, user: UserId, name_of: Callable[[UserId], str]
 ) -> MemberArrival | None:
-    """Find how a member came: the oldest credential of which it holds a right. Hold `membership_lock`.
+    """Find how a member came: the oldest credential of which it holds a right, a device grant only where there is no other.
 
-    Costs O(credentials of the user).
+    Who has somebody's place came as that one did. Hold `membership_lock`. Costs O(credentials of the user).
     """
-    first = min(membership.now().credentials_of(user), key=lambda one: one.timestamp, default=None)
+    origins = [membership.operations.origin(one.commit_id) for one in membership.now().credentials_of(user)]
+    first = min(origins, key=lambda one: (one.is_device_grant, one.timestamp), default=None)
     if first is None:
         return None
     kind, author = "granted", first.author
@@ -87,7 +88,7 @@ def find_arrival(
     match first.body:
         case RepoInit():
             kind, time = "founded", None
-        case DeviceGrant():
+        case DeviceGrant() | RecoveryGrant():
             kind = "device_added"
         case Join():
             invitation = membership.operations.find(first.body.invitation)

@@ -8,7 +8,7 @@ from node.authoring.writing import write_commit
 from node.membership.member_changes import list_changes
 from protocol.crypto.keys import InvitationSeed, UserSeed
 from protocol.crypto.signing import key_pair
-from protocol.formats.body import Invite, Join, Permission
+from protocol.formats.body import DeviceGrant, Invite, Join, Move, Permission
 from protocol.formats.profiles import Profile
 from protocol.formats.proofs import prove_invitation
 from protocol.formats.text import id_text
@@ -81,6 +81,20 @@ async def test_a_member_is_listed_with_how_it_came(tmp_path: Path) -> None:
         proof = prove_invitation(_INVITATION, repo.repo_id, guest.user)
         guest.write(root, Join(written.commit_id, proof))
         assert await came(id_text(guest.user)) == ("invited", 15, ann, "Ann")
+
+
+async def test_who_has_a_place_came_as_who_had_it_before(tmp_path: Path) -> None:
+    with open_nodes(tmp_path, "alice", "phone") as (alice, phone):
+        repo, _ = alice.create_repo()
+        init = alice.replica.membership(repo.repo_id).operations.since(0)[0].commit_id
+        root = alice.replica.root_branch(repo)
+        user = phone.author.user
+        for body in (DeviceGrant(user, Permission.OWNER), Move(user, init)):
+            alice.author.write(root, body)
+        listed = (await service_of(alice, tmp_path).people.members.list_all("repo"))["members"]
+        assert [(one["user"], one["came"] and one["came"]["kind"]) for one in listed] == [
+            (id_text(user), "founded")
+        ]
 
 
 async def test_a_new_name_is_a_row_and_the_first_one_is_none(tmp_path: Path) -> None:
