@@ -333,7 +333,7 @@ def replay(steps: Sequence[Step], refused: Collection[int] = ()) -> Twins:
 
 
 LEVELS: Final = {"read": READ, "write": WRITE, "manage": MANAGE, "admin": ADMIN, "owner": OWNER, "": 0}
-_SIGNS: Final = {"+": "grant", "*": "lend", "-": "remove", ".": "act"}
+_SIGNS: Final = {"+": "grant", "*": "lend", ">": "move", "-": "remove", ".": "act"}
 
 
 def parse(description: str) -> list[Step]:
@@ -341,7 +341,7 @@ def parse(description: str) -> list[Step]:
 
     Also `ben * tab write < 1`, a device grant, `i: ann invite write < 0`, `ben join i < i`, `ann revoke i < i`,
     `q: ann quorum 2 ben cat < 3`, which covers
-    removals, `p: ben propose dan < q`, `cat approve p < p`, and `ann act admin < 1`. `ben move tab i < 3` passes on what the
+    removals, `p: ben propose dan < q`, `cat approve p < p`, and `ann act admin < 1`. `ben > tab i < 3` passes on what the
     line `i` gives; `f: ben friends 2 cat dan < 3` names friends, and `cat recover f pad write cat dan < f` has their
     signatures. Lines have the numbers 1, 2, ... or
     the name before the colon; after `<` stand those of what they follow.

@@ -25,51 +25,51 @@ MOVED: Final = """
 ann + ben admin < 0
 ann + cat admin < 1
 ben * tab read < 2
-m: ben move tab 1 < 3
+m: ben > tab 1 < 3
 """
 """ben's place, senior to cat's, is tab's."""
 REFUSED: Final = {
-    "a_stranger_moves": ("ann + ben read < 0\nben * tab read < 1", "cat move tab 1 < 2", "unknown_author"),
-    "to_who_holds_nothing": ("ann + ben read < 0", "ben move tab 1 < 1", "bad_move"),
-    "to_oneself": ("ann + ben read < 0", "ben move ben 1 < 1", "bad_move"),
-    "to_another_member": ("ann + ben read < 0\nann + cat read < 1", "ben move cat 1 < 2", "bad_move"),
+    "a_stranger_moves": ("ann + ben read < 0\nben * tab read < 1", "cat > tab 1 < 2", "unknown_author"),
+    "to_who_holds_nothing": ("ann + ben read < 0", "ben > tab 1 < 1", "bad_move"),
+    "to_oneself": ("ann + ben read < 0", "ben > ben 1 < 1", "bad_move"),
+    "to_another_member": ("ann + ben read < 0\nann + cat read < 1", "ben > cat 1 < 2", "bad_move"),
     "to_anothers_device": (
         "ann + ben read < 0\nann + cat read < 1\ncat * tab read < 2",
-        "ben move tab 1 < 3",
+        "ben > tab 1 < 3",
         "bad_move",
     ),
     "to_a_device_that_holds_by_another_too": (
         "ann + ben write < 0\nann + cat admin < 1\nben * tab read < 2\nann + tab write < 3",
-        "ben move tab 1 < 4",
+        "ben > tab 1 < 4",
         "bad_move",
     ),
     "of_what_another_holds": (
         "ann + ben read < 0\nann + cat read < 1\nben * tab read < 2",
-        "ben move tab 2 < 3",
+        "ben > tab 2 < 3",
         "bad_move",
     ),
     "of_no_credential": (
         "ann + ben write < 0\nben * tab read < 1\nben . < 2",
-        "ben move tab 3 < 3",
+        "ben > tab 3 < 3",
         "bad_move",
     ),
     "of_what_is_beside": (
         "ann + ben read < 0\nann + ben write < 0\nben * tab read < 1",
-        "ben move tab 2 < 3",
+        "ben > tab 2 < 3",
         "bad_move",
     ),
     "of_what_was_taken": (
         "ann + ben admin < 0\nann - ben < 1\nann + ben read < 2\nben * tab read < 3",
-        "ben move tab 1 < 4",
+        "ben > tab 1 < 4",
         "bad_move",
     ),
     "of_a_device_grant": (
         "ann + ben write < 0\nben * tab write < 1\nann + tab write < 2\ntab * pad read < 3",
-        "tab move pad 2 < 4",
+        "tab > pad 2 < 4",
         "bad_move",
     ),
     "who_moved_goes_on": (MOVED, "ben . < m", "unknown_author"),
-    "who_moved_moves_again": (MOVED, "ben move tab 1 < m", "unknown_author"),
+    "who_moved_moves_again": (MOVED, "ben > tab 1 < m", "unknown_author"),
     "a_junior_removes_the_successor": (MOVED, "cat - tab < m", "not_permitted"),
     "a_successor_removes_a_senior": (MOVED, "tab - ann < m", "not_permitted"),
     "who_moved_is_no_device": (MOVED, "tab - ben < m", "not_permitted"),
@@ -79,7 +79,7 @@ REFUSED: Final = {
         "nothing_to_remove",
     ),
     "the_mover_comes_back_by_an_old_link": (
-        "i: ann invite write < 0\nben join i < i\nben * tab read < 2\nben move tab 2 < 3",
+        "i: ann invite write < 0\nben join i < i\nben * tab read < 2\nben > tab 2 < 3",
         "ben join i < 4",
         "not_permitted",
     ),
@@ -87,34 +87,34 @@ REFUSED: Final = {
 KEPT: Final = {
     "it_writes_and_grants_as_before": (f"{MOVED}tab + dan write < m", "ann cat dan tab"),
     "it_is_senior_as_before": (f"{MOVED}tab - cat < m", "ann tab"),
-    "a_founder_moves": ("ann * tab read < 0\nann move tab 0 < 1\ntab + cat owner < 2", "cat tab"),
+    "a_founder_moves": ("ann * tab read < 0\nann > tab 0 < 1\ntab + cat owner < 2", "cat tab"),
     "who_joined_moves": (
-        "i: ann invite write < 0\nben join i < i\nben * tab read < 2\nben move tab 2 < 3",
+        "i: ann invite write < 0\nben join i < i\nben * tab read < 2\nben > tab 2 < 3",
         "ann tab",
     ),
-    "it_moves_on": (f"{MOVED}tab * pad read < m\ntab move pad m < 5\npad - cat < 6", "ann pad"),
+    "it_moves_on": (f"{MOVED}tab * pad read < m\ntab > pad m < 5\npad - cat < 6", "ann pad"),
     "it_moves_on_to_a_device_of_the_first_key": (
-        "ann + ben write < 0\nben * tab read < 1\nben * pad read < 2\nm: ben move tab 1 < 3\ntab move pad m < m\npad . < 5",
+        "ann + ben write < 0\nben * tab read < 1\nben * pad read < 2\nm: ben > tab 1 < 3\ntab > pad m < m\npad . < 5",
         "ann pad",
     ),
     "it_comes_back": (
-        "ann + ben write < 0\nben * tab read < 1\nm: ben move tab 1 < 2\ntab * ben read < m\nn: tab move ben m < 4\n"
+        "ann + ben write < 0\nben * tab read < 1\nm: ben > tab 1 < 2\ntab * ben read < m\nn: tab > ben m < 4\n"
         "ben . < n",
         "ann ben",
     ),
     "an_exclusion_beside_a_move_takes_it": (f"{MOVED}ann - ben < 2", "ann cat"),
     "an_exclusion_that_knows_the_move_leaves_it": (f"{MOVED}ann - ben < m", "ann cat tab"),
     "what_the_old_key_does_beside_that_does_not_count": (
-        f"{MOVED}ann - ben < m\nben + dan write < 3\nben move tab 1 < 3",
+        f"{MOVED}ann - ben < m\nben + dan write < 3\nben > tab 1 < 3",
         "ann cat tab",
     ),
     "what_the_old_key_does_beside_its_move_counts": (f"{MOVED}ben + dan write < 3", "ann cat dan tab"),
     "a_successor_takes_back_what_the_old_key_gave": (
-        "ann + ben write < 0\nben * tab read < 1\nben * pad write < 2\nben move tab 1 < 3\ntab - pad < 4",
+        "ann + ben write < 0\nben * tab read < 1\nben * pad write < 2\nben > tab 1 < 3\ntab - pad < 4",
         "ann tab",
     ),
     "also_what_the_old_key_gave_beside_that": (
-        "ann + ben write < 0\nben * tab read < 1\nben * pad read < 2\nm: ben move tab 1 < 3\nben * pad write < 3\n"
+        "ann + ben write < 0\nben * tab read < 1\nben * pad read < 2\nm: ben > tab 1 < 3\nben * pad write < 3\n"
         "tab - pad < m",
         "ann tab",
     ),
@@ -127,11 +127,11 @@ KEPT: Final = {
         "ben cat",
     ),
     "a_mover_comes_back_by_a_later_link": (
-        "ann + ben write < 0\nben * tab read < 1\nben move tab 1 < 2\ni: ann invite read < 3\nben join i < i",
+        "ann + ben write < 0\nben * tab read < 1\nben > tab 1 < 2\ni: ann invite read < 3\nben join i < i",
         "ann ben tab",
     ),
     "two_moves_of_one_place_are_equals": (
-        "ann + ben admin < 0\nben * tab read < 1\nben * pad read < 2\nm: ben move tab 1 < 3\nn: ben move pad 1 < 3\n"
+        "ann + ben admin < 0\nben * tab read < 1\nben * pad read < 2\nm: ben > tab 1 < 3\nn: ben > pad 1 < 3\n"
         "tab + cat write < m n\npad + dan write < m n",
         "ann cat dan pad tab",
     ),
@@ -181,19 +181,19 @@ def test_a_chain_has_sixteen_moves_at_most() -> None:
     lines, key, credential = ["ann + ben write < 0"], "ben", "1"
     for number in range(MOVE_COUNT_MAX):
         lines.append(f"{key} * key{number} read < {len(lines)}")
-        lines.append(f"{key} move key{number} {credential} < {len(lines)}")
+        lines.append(f"{key} > key{number} {credential} < {len(lines)}")
         key, credential = f"key{number}", str(len(lines))
     twins = replay(parse("\n".join(lines)))
     assert twins.check() == {"ann": OWNER, key: WRITE}
     lines.append(f"{key} * last read < {len(lines)}")
-    assert refusal("\n".join(lines), f"{key} move last {credential} < {len(lines)}") == "bad_move"
+    assert refusal("\n".join(lines), f"{key} > last {credential} < {len(lines)}") == "bad_move"
 
 
 def test_devices_of_forerunners_are_counted_and_their_device_grants_are_not() -> None:
     lines = ["ann + ben write < 0", "ben * tab read < 1"]
     for number in range(DEVICE_COUNT_MAX - 2):
         lines.append(f"ben * key{number} read < {len(lines)}")
-    lines.append(f"ben move tab 1 < {len(lines)}")
+    lines.append(f"ben > tab 1 < {len(lines)}")
     lines.append(f"tab * more read < {len(lines)}")
     history, end = "\n".join(lines), len(lines)
     assert refusal(history, f"tab * again read < {end}") == "too_many_devices"

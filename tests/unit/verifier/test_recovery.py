@@ -97,7 +97,7 @@ KEPT: Final = {
         "ann ben dan tab",
     ),
     "the_member_moves_to_the_device": (
-        f"{NAMED}cat recover f tab read cat dan < f\nben move tab 1 < 5\ntab . < 6",
+        f"{NAMED}cat recover f tab read cat dan < f\nben > tab 1 < 5\ntab . < 6",
         "ann cat dan tab",
     ),
     "a_later_naming_lets_the_device_in_again": (
