@@ -18,18 +18,23 @@ from protocol.formats.body import (
     Carried,
     Checkpoint,
     CouncilInit,
+    DeviceGrant,
     FeedEnd,
+    FriendSignature,
     Grant,
     Hide,
     Invite,
     Join,
     MembersCheckpoint,
     Merge,
+    Move,
     Offer,
     Permission,
     ProposeCheckpoint,
     ProposeRemoval,
     Quorum,
+    RecoveryFriends,
+    RecoveryGrant,
     Remove,
     RepoInit,
     Revoke,
@@ -55,7 +60,13 @@ from protocol.formats.document_kinds import (
 from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, GivenEpoch, HandedBox, Prekey
 from protocol.formats.lobbies import Admission, Lobby, LobbyAdd, LobbyAnswer, LobbyBox
 from protocol.formats.profiles import Profile
-from protocol.formats.proofs import certify_repo, device_digest, device_end_digest, prove_invitation
+from protocol.formats.proofs import (
+    certify_repo,
+    device_digest,
+    device_end_digest,
+    prove_invitation,
+    recovery_digest,
+)
 from protocol.ids import Digest, ObjectId, RepoId, UserId
 from tests.support.document_edits import naming
 from tests.support.ids import as_commit_id, as_epoch_id
@@ -107,6 +118,10 @@ def _of_the_core() -> dict[str, Body]:
         "invite": Invite(signing.public_key(INVITATION_SEED), Permission.WRITE, 1, 1_900_000_000_000),
         "join": Join(EPOCH, prove_invitation(INVITATION_SEED, REPO_ID, USER)),
         "grant": Grant(MEMBER, Permission.WRITE),
+        "device-grant": DeviceGrant(MEMBER, Permission.MANAGE),
+        "move": Move(MEMBER, EPOCH),
+        "recovery-friends": RecoveryFriends(tuple(sorted((USER, MEMBER))), 2),
+        "recovery-grant": _recovered(),
         "remove": Remove(MEMBER, None, (FeedEnd(BRANCH_ID, 3, EPOCH),)),
         "revoke": Revoke(EPOCH),
         "adopt": Adopt(BRANCH_ID, (EPOCH, as_commit_id(BRANCH_ID))),
@@ -126,6 +141,12 @@ def _of_the_core() -> dict[str, Body]:
         "prekey": Prekey(prekey_of(AgreementSecret(bytes([64]) * 32))),
         "post": Post("Grüße"),
     }
+
+
+def _recovered() -> RecoveryGrant:
+    given = EPOCH, UserId(REPO_ID), Permission.WRITE
+    signature = signing.sign(signing.key_pair(MEMBER_SEED)[1], recovery_digest(REPO_ID, *given))
+    return RecoveryGrant(*given, (FriendSignature(MEMBER, signature),))
 
 
 def _founded_by_two() -> CouncilInit:

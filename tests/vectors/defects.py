@@ -41,6 +41,7 @@ from protocol.limits.formats import (
     PUBLICATION_BLOCK_COUNT_MAX,
     QUORUM_SIGNER_COUNT_MAX,
     RANK_MAX,
+    RECOVERY_FRIEND_COUNT_MAX,
 )
 from protocol.limits.network import CIRCUIT_DATA_SIZE_MAX, NODES_NAMED_MAX, WIDE_CIRCUIT_WINDOW_SIZE
 from protocol.limits.peers import (
@@ -178,6 +179,11 @@ def _bodies() -> Iterator[JsonObject]:
     )
     yield refuse("too_many_signers", "bad_shape", ["quorum1", [ID] * (QUORUM_SIGNER_COUNT_MAX + 1), 1, True])
     yield refuse("threshold_of_nobody", "bad_shape", ["quorum1", [ID], 0, True])
+    friends = [ID] * (RECOVERY_FRIEND_COUNT_MAX + 1)
+    yield refuse("too_many_friends", "bad_shape", ["recovery-friends1", friends, 9])
+    yield refuse("too_high_threshold_of_friends", "bad_shape", ["recovery-friends1", [ID], len(friends)])
+    signed = [[friend, signature] for friend in friends]
+    yield refuse("too_many_friends_sign", "bad_shape", ["recovery-grant1", ID, OTHER, 1, signed])
     founded = ["init3", "n", [ID, OTHER], signature, states]
     yield refuse("council_of_one", "bad_shape", [*founded, 1])
     yield refuse("too_large_council", "bad_shape", [*founded, OWNER_COUNT_MAX + 1])

@@ -119,6 +119,9 @@ def remake_bodies(vectors: Vector) -> Vector:
         signed = [repo, one["name"], one["owners"], *council]
         reader.check_signature(repo, "repo certificate signature v1", signed, one["certificate"])
     reader.check_signature(key, "invitation proof signature v1", [repo, user], fields["join1"]["proof"])
+    *given, signatures = fields["recovery-grant1"].values()
+    for friend, signature in signatures:
+        reader.check_signature(friend, "recovery grant signature v1", [repo, *given], signature)
     statement, end, handed = fields["device1"], fields["device-end1"], fields["hand-on2"]
     pair = [repo, statement["person"], statement["device"]]
     for signer, signature in (
@@ -521,6 +524,8 @@ BOUNDS_NOT_CHECKED: Final = {
     "body_replaces_too_many",
     "body_snapshot_of_nothing",
     "body_time_beyond_exact_numbers",
+    "body_too_many_friends",
+    "body_too_many_friends_sign",
     "body_too_many_owners",
     "body_too_many_signers",
     "commit_tangle_kind_in_capitals",
