@@ -58,7 +58,7 @@ def state(reference: Reference, whole: frozenset[int]) -> Statement:
             ops[one].uses,
             ops[one].is_late,
             frozenset(ops[other].author for other in joins if world.counts(other)),
-            frozenset(ops[other].user for other in counting - ops[one].past if ops[other].user),
+            frozenset(ops[other].removed for other in counting - ops[one].past if ops[other].removed),
         )
     return Statement(
         rights,

@@ -3,13 +3,15 @@
 from random import Random
 from typing import Final
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol.limits.formats import DEVICE_COUNT_MAX, MOVE_COUNT_MAX
-from tests.support.memberships import NAMES, Step, Twins, make_commit, parse, replay
+from tests.support.memberships import NAMES, USERS, Step, Twins, make_commit, parse, replay
 from tests.support.reference_membership import ADMIN, MANAGE, OWNER, READ, WRITE
+from verifier import member_checkpoints
 from verifier.refusal import CommitRefused
 
 DEVICES: Final = ("ben2", "ben3", "ben4", "cat2", "cat3")
@@ -175,6 +177,16 @@ def test_a_removal_by_a_successor_falls_with_what_was_passed_on() -> None:
     assert "cat" not in twins.check()
     assert twins.take(Step("ann", "remove", "ben", 0, (2,)))  # beside the move: what it passes on was ben's
     assert sorted(twins.check()) == ["ann", "cat"]
+
+
+def test_a_statement_of_members_bars_who_moved_from_earlier_invitations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(member_checkpoints, "members_digest", lambda _repo, encoded: encoded)
+    twins = replay(parse("i: ann invite write < 0\nann + ben write < i\nben * tab read < 2\nben > tab 2 < 3"))
+    statement = msgspec.msgpack.decode(twins.real.digest_members(twins.real.operations.heads()))
+    ((*_, barred),) = statement[3]
+    assert barred == [USERS["ben"]]
 
 
 def test_a_chain_has_sixteen_moves_at_most() -> None:
