@@ -174,14 +174,15 @@ def _(s):
 
 @case("devices of the key from which a place came", "M17", "M18", "R4")
 def _(s):
-    placed(s, ("eve", "phone"), ("eve", "tablet"), ("eve", "desk"))
+    placed(s, ("eve", "phone"), ("eve", "tablet"), ("eve", "desk"), ("eve", "clock"))
     s.remove("phone", "tablet", expect="not_permitted")
     moved = s.move("eve", "phone", s.eve)
     s.remove("phone", "tablet")
     s.remove("cat", "desk", expect="not_permitted")
     s.move("phone", "desk", moved)
     s.device("desk", "watch", "read")
-    return after(s, eve=None, phone=None, tablet=None, desk="read", watch="read")
+    s.remove("desk", "clock")
+    return after(s, eve=None, phone=None, tablet=None, desk="read", watch="read", clock=None)
 
 
 @case("the 15 devices of a place, and the 64 device grants of a key", "M17")

@@ -146,6 +146,22 @@ def _(s):
     return after(s, ann=None, phone="owner", tablet="owner", cat=None)
 
 
+@case("who took a place from who took a founder's signs for the founder", "Q4", founders=THREE, found=False)
+def _(s):
+    council_moves(s, ("ann", "phone"), ("ann", "tablet"))
+    acks, p = ask(s, "cat")
+    moved = s.move("ann", "phone", acks=acks)
+    given = s.device("phone", "watch", "read", acks=[moved])
+    s.move("phone", "watch", moved, acks=[given])
+    s.move("ann", "tablet", acks=acks)
+    s.approve("watch", p)
+    s.approve("tablet", p)
+    s.remove("eve", "cat", expect="needs_quorum|not_permitted")
+    s.approve("ben", p)
+    s.remove("eve", "cat")
+    return after(s, cat=None, watch="owner", tablet="owner")
+
+
 @case("one who took two founders' places signs for two", "Q4", founders=THREE, found=False)
 def _(s):
     council_moves(s)
@@ -227,6 +243,28 @@ def _(s):
     return after(s, eve="read", cat=None, phone=None)
 
 
+@case(
+    "an approval by whom a place admitted, beside what a junior of the remover took from the place",
+    "R6",
+    "R3",
+)
+def _(s):
+    placed(s)
+    fay = s.grant("ann", "fay", "admin")
+    dan = s.grant("ann", "dan", "admin")
+    s.device("dan", "phone", "read")
+    base = s.heads()
+    s.move("dan", "phone", dan)
+    s.grant("phone", "gus", "read")
+    s.quorum("ann", 1, ["gus"])
+    p = s.propose("ben", "eve")
+    s.approve("gus", p)
+    s.remove("ben", "eve")
+    s.remove("fay", "dan", acks=base)
+    assert fay in s.graph.past[dan]
+    return after(s, eve=None, dan=None, gus=None, phone="read")
+
+
 # E and membership checkpoints.
 
 
@@ -253,7 +291,7 @@ def _(s):
 
 
 def holding_by_move(s, stays):
-    """A move in an epoch that its user has no box of, whose author comes back; the user stays, or leaves."""
+    """A move in an epoch that its user has no box of, whose author comes back; the user stays, or leaves beside it."""
     placed(s)
     old = s.now
     given = s.device("cat", "phone", "read", acks=s.base)
@@ -262,9 +300,7 @@ def holding_by_move(s, stays):
     s.move("cat", "phone", s.cat)
     s.grant("ann", "cat", "write")
     if not stays:
-        s.remove("phone", "phone", epoch=old, acks=s.heads(), expect="closed_epoch", by_writer=False)
-        s.remove("ann", "phone", "write", expect="nothing_to_remove")
-        s.remove("phone", "phone")
+        s.remove("phone", "phone", acks=[given], epoch=old)
     return {"check": written(one if stays else None), "keys": list(s.epochs.values())}
 
 

@@ -342,6 +342,16 @@ def _(s):
     return after(s, cat="read", phone=None, tablet="read")
 
 
+@case("a recovery grant beside a demotion of its member", "R2")
+def _(s):
+    named(s)
+    two = ("dan", "fay")
+    s.recover("eve", s.naming, "phone", "write", two, acks=s.base)
+    s.recover("eve", s.naming, "tablet", "read", two, acks=s.base)
+    s.remove("ann", "cat", "read", acks=s.base)
+    return after(s, cat="read", phone=None, tablet="read")
+
+
 @case("a recovery grant that an exclusion of its member follows", "R4", "R2")
 def _(s):
     named(s)
@@ -458,10 +468,17 @@ for word, beside in (("alone", False), ("beside the exclusion of its member", Tr
     add(f"a recovery grant {word}, and the epoch that is written in", ["E8"], becoming_due, beside=beside)
 
 
-@case("a recovered device that leaves makes an epoch due", "E8")
-def _(s):
+def holding_by_recovery(s, stays):
+    """A recovery grant in an epoch that its user has no box of; the user stays, or leaves beside it."""
     named(s)
-    s.start("ann")
-    s.recover("eve", s.naming, "phone", "write", ("dan", "fay"))
-    s.remove("phone", "phone")
-    return {"check": written(None), "keys": list(s.epochs.values())}
+    old = s.now
+    given = s.device("cat", "phone", "read", acks=s.base)
+    one = s.start("ann", acks=s.base)
+    s.recover("eve", s.naming, "phone", "write", ("dan", "fay"), acks=[one])
+    if not stays:
+        s.remove("phone", "phone", acks=[given], epoch=old)
+    return {"check": written(one if stays else None), "keys": list(s.epochs.values())}
+
+
+for word, stays in (("stays", True), ("leaves", False)):
+    add(f"who was recovered may hold the epoch of that, and {word}", ["E8"], holding_by_recovery, stays=stays)

@@ -468,8 +468,7 @@ def _permission(view, user):
 @remembered
 def members(view):
     """All members after the set, with their permissions."""
-    users = {op.body.user for op in (*grants(view), *view.all("move1"))}
-    users |= {op.author for op in view.all("join1")}
+    users = {op.body.user for op in grants(view)} | {op.author for op in view.all("join1")}
     for op in foundings(view):
         users.update(op.body.owners)
     found = {user: permission(view, user) for user in users}
