@@ -27,6 +27,8 @@ from verifier.membership import Membership
 from verifier.operations import Operation
 from verifier.refusal import CommitRefused
 
+BEYOND: Final = ("lend", "move", "friends", "recover")
+"""Acts that the model does not have."""
 PAGE: Final = Path(__file__).resolve().parents[1] / "verdicts/scenarios.txt"
 SECONDS_MAX: Final = 120
 """Time to tell some thousands of histories; it takes seconds."""
@@ -220,11 +222,11 @@ def differences(program: Path, histories: Sequence[Sequence[Step]]) -> Iterator[
 
 
 def wrong_scenarios(program: Path) -> Iterator[str]:
-    """Yield the scenarios of which the model says other than they do. It has no device grants, moves and friends."""
+    """Yield the scenarios of which the model says other than they do. It has no device grants and no moves."""
     told = [
         one
         for one in scenarios(PAGE.read_text(encoding="utf-8"))
-        if not any(step.kind in ("lend", "move", "friends", "recover") for step in one[1])
+        if all(step.kind not in BEYOND for step in one[1])
     ]
     lines = "".join(f"{write_steps(steps)}\n" for _, steps, _, _ in told)
     answers = checker.ask(program, ("tell",), text=lines, seconds=SECONDS_MAX).splitlines()

@@ -38,7 +38,7 @@ def play(title, lines, content=False):
         label, said = said.split(": ") if ": " in said else (str(number), said)
         acks = [done[parent] for parent in parents.split()]
         expect = (
-            "not_permitted|unknown_author|needs_quorum|bad_move|bad_recovery|rejected_cause"
+            "not_permitted|unknown_author|needs_quorum|nothing_to_remove|bad_move|bad_recovery|rejected_cause"
             if str(number) in refused
             else "accepted"
         )
@@ -57,7 +57,7 @@ def step(story, words, done, **how):
         return story.grant(author, *rest, **how)
     if verb == "*":
         return story.device(author, *rest, **how)
-    if verb == ">":
+    if verb == "move":
         return story.move(author, rest[0], done[rest[1]], **how)
     if verb == "friends":
         return story.friends(author, int(rest[0]), rest[1:], **how)
