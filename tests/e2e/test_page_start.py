@@ -147,6 +147,6 @@ def test_a_browser_set_to_german_gets_a_german_page(tmp_path: Path) -> None:
             open_panel(page, panel)
             picture(page, f"german-{panel}")
         open_panel(page, "person", alice.client.show_status()["user"])
-        page.until(says("Hat dieses Repo gegründet", "document.getElementById('since')"))
+        page.until(says("Hat es gegründet", "document.getElementById('since')"))
         picture(page, "german-person")
         assert page.complaints() == []
