@@ -100,6 +100,7 @@ def test_settings_tokens_and_health_and_a_backup_that_is_restored(tmp_path: Path
         page.until(says("Ask the router for a way in is saved", "document.querySelector('.notices')"))
         changed = {one["setting"]: one["value"] for one in alice.client.list_settings()["settings"]}
         assert changed["network.map_port"] == "false"
+        page.until("document.querySelector('#restart.strip')")
         picture(page, "plain-settings")
         page.click(".notices p:last-child button")
         page.until("!document.getElementById('restart')")

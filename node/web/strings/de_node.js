@@ -30,7 +30,7 @@ export const ofNode = {
 
   // Settings
   settingsAbout: "Änderungen stehen sofort in der Konfigurationsdatei. Ravel liest sie beim Start.",
-  settingsOfNode: "Dieser Computer",
+  settingGroups: { browser: "Dieser Browser", reach: "Erreichbarkeit und Relays", computer: "Dieser Computer" },
   allSettings: "Alle Einstellungen",
   plainSettings: {
     "network.advertise": ["Wo andere diesen Computer erreichen", "Eine Adresse wie name.example:7474, für Einladungen. Leer: was Ravel selbst findet."],
@@ -38,6 +38,7 @@ export const ofNode = {
     "network.discover_lan": ["Computer in diesem Netz finden", "Mitglieder zu Hause oder im Büro treffen sich ohne Internet. Andere im Netz sehen, dass hier Ravel läuft."],
     "network.circuits": ["Relays benutzen, wo kein direkter Weg ist", "Ein Relay gibt weiter, was es nicht lesen kann."],
     "relay.enabled": ["Versiegelte Kopien für andere aufheben", "Dieser Computer dient als Relay: Er hebt auf, was er nicht lesen kann, und braucht Platz dafür."],
+    "storage.size_max": ["Platz für Ravel auf dieser Platte, in MiB", "0: so viel, wie es braucht. Darüber gehen alte Beiträge und Dateien anderer, und kommen wieder, wenn sie geöffnet werden."],
     "search.enabled": ["In allem Geschriebenen suchen", "Ravel führt auf diesem Computer ein Verzeichnis der Wörter."],
   },
   waitForRestart: "Einige Änderungen warten auf einen Neustart.",

@@ -27,7 +27,7 @@ export const ofNode = {
 
   // Settings
   settingsAbout: "Changes are written to the configuration file at once. Ravel reads it when it starts.",
-  settingsOfNode: "This computer",
+  settingGroups: { browser: "This browser", reach: "Reach and relays", computer: "This computer" },
   allSettings: "All settings",
   plainSettings: {
     "network.advertise": ["Where others reach this computer", "An address such as name.example:7474, for invitations. Empty: what Ravel finds by itself."],
@@ -35,6 +35,7 @@ export const ofNode = {
     "network.discover_lan": ["Find computers in this network", "Members at home or in the office meet without the internet. Others in the network see that Ravel runs here."],
     "network.circuits": ["Use relays where there is no direct way", "A relay passes on what it cannot read."],
     "relay.enabled": ["Keep sealed copies for others", "This computer serves as a relay: it keeps what it cannot read, and needs room for it."],
+    "storage.size_max": ["Room for Ravel on this disk, in MiB", "0: as much as it needs. Above it, old posts and files of others leave, and come again when they are opened."],
     "search.enabled": ["Search in all that was written", "Ravel keeps an index of words on this computer."],
   },
   waitForRestart: "Some changes wait for a restart.",

@@ -1,5 +1,6 @@
 // Settings of the node: what each does, where its value comes from, and changes of the configuration file.
 
+import { Icon } from "../parts/face.js";
 import { Action, Loaded, Tick, useLoaded } from "../parts/form.js";
 import { fold } from "../parts/format.js";
 import { html } from "../parts/html.js";
@@ -10,27 +11,38 @@ import { useState } from "../vendor/preact-hooks.js";
 import { Command } from "./backup.js";
 import { ThisBrowser } from "./notices.js";
 
+/** What most people ask for, as they would group it. All settings stand below, as the file has them. */
+const GROUPS = {
+  reach: ["network.advertise", "network.map_port", "network.discover_lan", "network.circuits"],
+  computer: ["search.enabled", "storage.size_max", "relay.enabled"],
+};
+
 export function Settings() {
   const loaded = useLoaded(() => api.listSettings(), [], true);
   const [asked, setAsked] = useState("");
-  return html`<${ThisBrowser} />
-    ${loaded.data && html`<${Plain} settings=${loaded.data.settings} again=${loaded.again} />`}
+  return html`${loaded.data?.settings.some((one) => one.restart) && html`<${Restart} found=${loaded.data} />`}
+    <${ThisBrowser} />
+    ${loaded.data && Object.keys(GROUPS).map((group) => html`<${Plain} key=${group} group=${group} settings=${loaded.data.settings} again=${loaded.again} />`)}
     <h3>${text.allSettings}</h3>
     <p class="facts">${text.settingsAbout}</p>
-    <label class="find">${text.findSetting} <input type="search" id="setting-filter" data-first autocomplete="off" onInput=${(event) => setAsked(fold(event.target.value))} /></label>
+    <label class="find">${text.findSetting} <input type="search" id="setting-filter" autocomplete="off" onInput=${(event) => setAsked(fold(event.target.value))} /></label>
     <${Loaded} of=${loaded} lines=${8}>${(found) => html`
-      ${found.settings.some((one) => one.restart) && html`<p id="restart" class="asked" role="status">${found.restarts && isPerson.value
-        ? html`${text.waitForRestart} <${Action} id="restart-now" act=${() => api.restartNode()}>${text.restartNow}<//>` : html`${text.needsRestart} <code>${found.restart_command}</code>`}</p>`}
       <${Sections} settings=${found.settings.filter((one) => fold(`${one.setting} ${one.about}`).includes(asked))} again=${loaded.again} isOpen=${Boolean(asked)} />
       <p class="facts">${text.configFile(found.config)}</p>`}<//>
     <p><a href=${beside("backup", "restore")}>${text.start.before}</a></p>
     <p class="facts">${text.removeRavel} <${Command} command="ravel uninstall" /></p>`;
 }
 
-/** The settings that most people ask for, in their words. All of them stand below. */
-function Plain({ settings, again }) {
-  const shown = Object.keys(text.plainSettings).map((name) => settings.find((one) => one.setting === name)).filter(Boolean);
-  return html`<h3>${text.settingsOfNode}</h3><div class="card" id="plain-settings">${shown.map((one) => {
+function Restart({ found }) {
+  const mayRestart = found.restarts && isPerson.value;
+  return html`<div id="restart" class="strip warn round" role="status"><${Icon} name="info" /><p>${mayRestart ? text.waitForRestart : html`${text.needsRestart} <code>${found.restart_command}</code>`}</p>
+    ${mayRestart && html`<${Action} id="restart-now" act=${() => api.restartNode()}>${text.restartNow}<//>`}</div>`;
+}
+
+/** A group of settings in plain words, each with a control that takes effect at once. */
+function Plain({ group, settings, again }) {
+  const shown = GROUPS[group].map((name) => settings.find((one) => one.setting === name)).filter(Boolean);
+  return html`<h3>${text.settingGroups[group]}</h3><div class="card" id=${`plain-${group}`}>${shown.map((one) => {
     const [title, about] = text.plainSettings[one.setting];
     const change = async ({ target: field }) => {
       if (!(await attempt(() => store(one, field.value, again)))) field.value = one.value;
@@ -38,7 +50,7 @@ function Plain({ settings, again }) {
     const common = { id: `plain-${one.setting}`, disabled: !isPerson.value, "aria-describedby": `about-${one.setting}` };
     return html`<div class="setting" key=${one.setting}><b><label for=${`plain-${one.setting}`}>${title}</label></b>
       <p class="facts" id=${`about-${one.setting}`}>${about}${one.restart ? html` <span class="alarm">${text.afterRestart}</span>` : ""}</p>
-      ${one.kind === "flag" ? html`<${Tick} class="switch" ...${common} isOn=${one.value === "true"} act=${(isOn) => store(one, String(isOn), again)} />` : html`<input type="text" ...${common} autocomplete="off" value=${one.value} onChange=${change} />`}</div>`;
+      ${one.kind === "flag" ? html`<${Tick} class="switch" ...${common} isOn=${one.value === "true"} act=${(isOn) => store(one, String(isOn), again)} />` : html`<input type="text" ...${common} inputmode=${one.kind === "number" ? "numeric" : undefined} autocomplete="off" value=${one.value} onChange=${change} />`}</div>`;
   })}</div>`;
 }
 
