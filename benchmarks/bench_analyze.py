@@ -36,8 +36,8 @@ from benchmarks import statistics_sql
 from benchmarks.bench_statistics import Graph, write_commits, zipf_graph
 from benchmarks.common import figure, note, timed
 from benchmarks.memory import peak_of_all, processor_time_of_all
-from ravel.exports.checking import read_export
 from ravel.exports.schema import COMMITS, EXPORT_FORMAT, MANIFEST_NAME, SCHEMA_VERSION
+from tests.support.read_exports import read_export
 
 _RECEIVED: int = 1_750_000_000_000
 _HEAVY = 100_000

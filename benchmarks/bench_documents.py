@@ -37,7 +37,7 @@ from node.content.text_process import TextProcess
 from node.content.texts import Texts
 from node.contract.json_documents import JsonChange
 from node.ingest.replica import Replica
-from node.runtime.blocking import inline, tune_interpreter
+from node.runtime.blocking import tune_interpreter
 from node.sync.hub import Hub
 from protocol.crypto.hashing import text_clients
 from protocol.crypto.keys import UserSeed
@@ -45,6 +45,7 @@ from protocol.formats.body import Body
 from protocol.formats.content import Post
 from protocol.formats.document_kinds import DICT, JSON, SET, TEXT_SESSION_BITS, TextUpdate, ValuesKind
 from storage.repos.repos import Branch, Repo
+from tests.support.blocking import inline
 
 _ROUNDS = 3
 _WRITTEN_AT_ONCE = 1000

@@ -19,7 +19,7 @@ from nacl import bindings
 from benchmarks.common import STORE_KEY, batches, clock_ms, figure, follow, note, timed
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.ingest.acceptance import accept_batch, release_more
+from node.ingest.acceptance import release_more
 from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
@@ -30,6 +30,7 @@ from protocol.formats.body import Grant, Permission, Remove
 from protocol.formats.content import Post
 from protocol.ids import UserId
 from storage.repos.repos import Branch, Repo
+from tests.support.batches import accept_whole
 
 _SECONDS_LIMIT = 0.1  # for each epoch that is caught up with
 
@@ -109,7 +110,7 @@ def _catch_up(source: Replica, target: Replica, keys: KeyTaker) -> None:
         for topic in fresh:
             done.add(topic.topic)
             for items in batches(source, source.by_topic[topic.topic]):
-                accept_batch(target, topic, open_batch(topic, items), clock_ms())
+                accept_whole(target, topic, open_batch(topic, items), clock_ms())
         while keys.take(repo):
             while release_more(target, clock_ms()).is_unfinished:
                 pass

@@ -36,7 +36,6 @@ from benchmarks.common import (
 from benchmarks.memory import peak_growth
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.ingest.acceptance import accept_batch
 from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
 from protocol.crypto.keys import UserSeed
@@ -51,6 +50,7 @@ from storage.engine.id_keys import PackedIds, id_key, pack_ids
 from storage.repos.epochs import Topic
 from storage.repos.repos import Branch, Repo
 from storage.schema.schema import FEED_LINK_SIZE, branches, commits, heads, topics
+from tests.support.batches import accept_whole
 
 _WIDTH = 8
 _CHUNK = 20_000
@@ -103,7 +103,7 @@ def _same(drafts: Sequence[Draft], _connection: Connection) -> Sequence[Draft]:
 def _take(replica: Replica, topic: Topic, made: Sequence[list[bytes]]) -> int:
     count = 0
     for items in made:
-        ingested = accept_batch(replica, topic, open_batch(topic, items), clock_ms())
+        ingested = accept_whole(replica, topic, open_batch(topic, items), clock_ms())
         count += len(ingested.accepted[topic.topic])
     return count
 

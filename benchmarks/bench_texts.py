@@ -24,13 +24,13 @@ from node.authoring.author import Author
 from node.content.text_process import TextProcess
 from node.content.texts import Texts
 from node.ingest.replica import Replica
-from node.runtime.blocking import inline
 from node.sync.hub import Hub
 from protocol.crypto.hashing import text_clients
 from protocol.crypto.keys import UserSeed
 from protocol.formats.document_kinds import TEXT_SESSION_BITS, TextUpdate
 from storage.commits.commits import load_timeline
 from storage.commits.void_marks import mark_void
+from tests.support.blocking import inline
 
 _EDITORS: Final = 4
 _LETTERS: Final = "abcdef"

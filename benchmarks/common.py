@@ -15,7 +15,6 @@ from sqlalchemy import Connection, select
 
 from node.authoring.author import Author
 from node.authoring.drafting import Draft, WrittenCommit
-from node.ingest.acceptance import accept_batch
 from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
 from protocol.crypto.keys import StoreKey, UserSeed
@@ -28,6 +27,7 @@ from storage.repos.repos import Branch, Repo, add_repo
 from storage.schema.schema import commits
 from storage.topics.difference import plan_sending
 from storage.topics.publishing import load_publications
+from tests.support.batches import accept_whole
 
 _SEED = UserSeed(b"b" * 32)
 
@@ -161,7 +161,7 @@ def follow(folder: Path, source: Replica, repo: Repo, url: str = "") -> Replica:
     own = source.by_topic[source.writing_epoch(repo).topic]
     for items in batches(source, own):
         topic = replica.by_topic[own.topic]
-        accept_batch(replica, topic, open_batch(topic, items), clock_ms())
+        accept_whole(replica, topic, open_batch(topic, items), clock_ms())
     return replica
 
 

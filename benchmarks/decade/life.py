@@ -40,7 +40,6 @@ from node.authoring.feed_encoder import FeedEncoder
 from node.authoring.feed_writer import FeedWriter
 from node.home.home import open_home
 from node.home.identity import open_keys
-from node.ingest.acceptance import accept_batch
 from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import OpenedBatch, open_batch
 from node.ingest.replica import Replica
@@ -59,6 +58,7 @@ from storage.commits.heads import load_heads
 from storage.commits.stored_counts import load_newest_arrival
 from storage.repos.epochs import Topic
 from storage.repos.repos import Branch, Repo
+from tests.support.batches import accept_whole
 from tests.support.keys import no_passphrase
 from verifier.posts import Relation, make_place
 
@@ -219,7 +219,7 @@ class Life:
     def _return(self, late: int) -> None:
         name, items = msgspec.msgpack.decode((self._late / str(late)).read_bytes(), type=_Late)
         topic = self.replica.by_topic[name]
-        ingested = accept_batch(self.replica, topic, open_batch(topic, items), self._at)
+        ingested = accept_whole(self.replica, topic, open_batch(topic, items), self._at)
         stored = sum(map(len, ingested.accepted.values()))
         if stored != len(items):
             raise RuntimeError(f"{stored} of {len(items)} late commits were accepted: {ingested}")

@@ -10,7 +10,6 @@ from node.home.home import open_home
 from node.home.identity import open_keys
 from node.ingest.replica import Replica
 from node.relay.relay import RelayService
-from node.runtime.blocking import inline
 from node.runtime.scheduling import NOBODY, Ledger, WorkBill
 from protocol.crypto.signing import check_claims
 from protocol.ids import PeerId
@@ -18,6 +17,7 @@ from protocol.limits.peers import BATCH_COUNT_MAX, BATCH_SIZE_TARGET
 from storage.relay.quotas import RelayQuotas
 from storage.topics.difference import plan_sending
 from storage.topics.publishing import load_publications
+from tests.support.blocking import inline
 from tests.support.keys import no_passphrase
 
 _PLENTY = 1 << 40

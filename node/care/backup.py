@@ -31,9 +31,9 @@ from node.care.backup_folder import (
     bad_backup,
     find_backup,
     finish_backup,
-    hash_of,
     list_backups,
     lock_folder,
+    map_hash_of,
     next_number,
     open_folder,
     remove_older,
@@ -239,7 +239,7 @@ class _Writing:
         """Take what the last backup has, where it can be read: else all is written."""
         try:
             manifest = backup.read_manifest()
-            if hash_file(backup.path / MAP_NAME).blake3 != hash_of(manifest, MAP_NAME):
+            if hash_file(backup.path / MAP_NAME).blake3 != map_hash_of(manifest):
                 return
         except (ServiceError, OSError):
             return

@@ -288,7 +288,7 @@ def remove_unnamed(folder: Path, packs: set[str]) -> None:
             manifest = backup.read_manifest()  # one at a time: a large one is of 64 MiB
             named.update(entry.path for entry in manifest.files if "/" in entry.path)
             numbers.update(manifest.pages)
-            maps[backup.path / MAP_NAME] = hash_of(manifest, MAP_NAME)
+            maps[backup.path / MAP_NAME] = map_hash_of(manifest)
             gone = set(manifest.beside)
     except ServiceError:
         return
@@ -311,9 +311,9 @@ def _renamed_backups(folder: Path) -> list[Backup]:
     ]
 
 
-def hash_of(manifest: Manifest, path: str) -> str:
-    """Return the hash that a manifest states for a path, or ""."""
-    return next((entry.blake3 for entry in manifest.files if entry.path == path), "")
+def map_hash_of(manifest: Manifest) -> str:
+    """Return the hash that a manifest states for its list of pages, or ""."""
+    return next((entry.blake3 for entry in manifest.files if entry.path == MAP_NAME), "")
 
 
 def write_file(path: Path, content: bytes) -> None:

@@ -172,7 +172,7 @@ def _judge_all(connection: Connection, findings: CheckFindings) -> None:
             findings.add("membership", repo.name, "its snapshot says otherwise than its commits do")
     for topic in tables.topics.values():
         judging: dict[int, _Judging] = {}
-        for branch_num, nums in load_nums_on(connection, topic.num, _BATCH):
+        for branch_num, nums in load_nums_on(connection, topic.num):
             branch = tables.branches[branch_num]
             if branch.repo_num not in memberships:
                 continue

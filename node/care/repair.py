@@ -213,7 +213,7 @@ class _Work:
 
     def _restate_commits(self, tables: Tables) -> None:
         for topic in tables.topics.values():
-            for branch_num, part in load_nums_on(self._connection, topic.num, _BATCH):
+            for branch_num, part in load_nums_on(self._connection, topic.num):
                 self._restate_part(tables, topic, tables.branches[branch_num], part)
         for num, branch_num, commit in self._removers:
             self._restate_removals(num, find_removed_files(self._connection, branch_num, commit))

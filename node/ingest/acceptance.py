@@ -7,7 +7,7 @@ rejected for good and the rejection remembered. What is wrong with the *publicat
 remembering it would let anyone poison an id.
 
 What comes is judged in one transaction, and with it some of what waited for it. The rest is released in further ones, each
-as short, between which others write: `accept_batch` does so itself, or leaves them to who calls `release_more`.
+as short, between which others write: who takes a batch in calls `release_more` until nothing is left.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -65,14 +65,12 @@ def accept_batch(
     now_ms: int,
     *,
     share: Share | None = None,
-    in_slices: bool = False,
 ) -> IngestResult:
     """Judge and store a batch in one transaction. It is durable on return. Raises StorageError, and then nothing changed.
 
     A second transaction keeps pending and rejected commits whose topic signature was not checked yet, if that signature
-    holds. Further ones release pending commits; `in_slices` leaves these to the caller (`release_more`). A failure of these
-    is logged and not raised. Commits that were not judged within the slice of `share` are left to another call
-    (`IngestResult.left`).
+    holds; its failure is logged and not raised. Commits that were not judged within the slice of `share` are left to another
+    call (`IngestResult.left`), and pending commits to be released to `release_more` (`IngestResult.is_unfinished`).
     """
     restored = restore_damaged(replica, topic, batch, now_ms)
     share = share or Share()
@@ -84,11 +82,9 @@ def accept_batch(
             # It has been judged once: as much as fits one slice.
             again = replace(share, is_over=lambda: False)
             ingested.add(_judge_batch(replica, topic, proven, now_ms, [], again))
-        while ingested.is_unfinished and not in_slices:
-            ingested.add(release_more(replica, now_ms, share))
     except StorageError as error:
-        # The caller tells what was accepted. The rest comes again, or is released later.
-        log.error("what waits could not be kept or released", error=str(error))
+        # The caller tells what was accepted. The rest comes again.
+        log.error("what waits could not be kept", error=str(error))
     return ingested
 
 

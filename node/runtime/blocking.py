@@ -94,13 +94,3 @@ def threads() -> RunBlocking:
         return found
 
     return run
-
-
-def inline() -> RunBlocking:
-    """Work runs where it is asked for: deterministic, for simulations."""
-
-    async def run(work: Callable[..., T], *args: Any) -> T:  # noqa: ANN401  # whatever the work takes
-        await trio.lowlevel.checkpoint()
-        return work(*args)
-
-    return run

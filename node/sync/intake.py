@@ -196,9 +196,7 @@ class Intake:
 
     def _accept(self, topic: Topic, batch: OpenedBatch, count: int) -> tuple[IngestResult, float]:
         began = self._cpu_clock()
-        ingested = accept_batch(
-            self._replica, topic, batch, self._clock_ms(), share=self._share(count), in_slices=True
-        )
+        ingested = accept_batch(self._replica, topic, batch, self._clock_ms(), share=self._share(count))
         return ingested, self._cpu_clock() - began
 
     def _release(self, count: int) -> tuple[IngestResult, float]:

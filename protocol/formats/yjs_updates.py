@@ -247,12 +247,6 @@ def _units(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2
 
 
-def read_vector(encoded: bytes) -> dict[int, int]:
-    """Return the clock behind what is there of each client, from a Yjs state vector that a library has made."""
-    cursor = Cursor(encoded)
-    return {cursor.number(): cursor.number() for _ in range(cursor.number())}
-
-
 class Cursor:
     """A place in the bytes of an update. Reading past the end raises IndexError or BadUpdate."""
 

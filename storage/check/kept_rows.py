@@ -27,6 +27,9 @@ from storage.schema.schema import (
 )
 from storage.schema.search_schema import search_queue
 
+_ON_TOPIC: Final = 200
+"""Commits of a topic that are read at a time."""
+
 
 class CheckpointRow(NamedTuple):
     """The row of a checkpoint, beside the number of its commit."""
@@ -36,12 +39,12 @@ class CheckpointRow(NamedTuple):
     merged: PackedIds
 
 
-def load_nums_on(connection: Connection, topic_num: int, batch: int) -> Iterator[tuple[int, list[int]]]:
-    """Yield the commits of one topic by their numbers: a branch's number, with at most `batch` of its commits."""
+def load_nums_on(connection: Connection, topic_num: int) -> Iterator[tuple[int, list[int]]]:
+    """Yield the commits of one topic by their numbers: a branch's number, with at most _ON_TOPIC of its commits."""
     query = select(commits.c.branch_num, commits.c.num).where(commits.c.topic_num == topic_num)
     rows = connection.execute(query.order_by(commits.c.branch_num, commits.c.num)).all()
     for branch_num, group in groupby(rows, key=lambda row: int(row[0])):
-        for part in chunks([num for _, num in group], batch):
+        for part in chunks([num for _, num in group], _ON_TOPIC):
             yield branch_num, list(part)
 
 

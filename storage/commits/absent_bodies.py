@@ -262,12 +262,6 @@ def is_old_post(old: OldPosts) -> ColumnElement[bool]:
     return found if old.but_author_num is None else found & (commits.c.author_num != old.but_author_num)
 
 
-def is_any_body_missing(connection: Connection) -> bool:
-    """Return True if any body is missing. Costs O(1)."""
-    query = select(erasures.c.commit_num).where(erasures.c.is_missing)
-    return connection.execute(query.limit(1)).first() is not None
-
-
 def fill_bodies(
     database: Database, connection: Connection, bodies: Mapping[CommitId, Block]
 ) -> dict[CommitId, int]:

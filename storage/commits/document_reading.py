@@ -6,7 +6,6 @@ from typing import Final, NamedTuple
 from sqlalchemy import Connection, String, bindparam, case, collate, func, literal_column, or_, select
 
 from protocol.ids import CommitId
-from storage.commits.document_counters import COUNTER_DEPTH
 from storage.commits.documents import KIND_OF
 from storage.engine.bulk import Row, select_in, select_rows
 from storage.engine.id_keys import chunks
@@ -119,11 +118,6 @@ class Tip(NamedTuple):
     name: CommitId
     is_there: bool
     added: int | None
-
-    @property
-    def is_counter(self) -> bool:
-        """True if it stands for increments."""
-        return self.place[0] == COUNTER_DEPTH
 
 
 def _tip(row: Row) -> Tip:

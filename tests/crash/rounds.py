@@ -33,7 +33,6 @@ from node.home.home import open_home
 from node.home.identity import open_keys
 from node.runtime.errors import ServiceError
 from ravel import Client, connect
-from ravel.exports.checking import read_export
 from ravel.files import encode_head
 from storage.engine.database import Database
 from tests.e2e.cluster import ANY_PORT, Peer, join, peers, run_ravel, until, until_equal
@@ -49,6 +48,7 @@ from tests.support.older_stores import (
 )
 from tests.support.postgresql import PostgresqlServer, find_programs
 from tests.support.processes import RAVEL
+from tests.support.read_exports import read_export
 
 _WRITERS: Final = 2
 _ACKS_MAX: Final = 25

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from pycrdt import Doc, Text
 
-from protocol.formats.yjs_updates import read_vector
 from tests.e2e.browser import Browser
 from tests.e2e.cluster import Peer, join, peers, until, until_equal
 from tests.e2e.page_steps import by_command as _by_command
@@ -18,6 +17,7 @@ from tests.e2e.page_steps import press_with as _press_with
 from tests.e2e.page_steps import says as _says
 from tests.e2e.page_steps import submit as _submit
 from tests.e2e.page_steps import tab_to as _tab_to
+from tests.support.yjs_vectors import read_vector
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
 INSIDE = "document.getElementById('text-editor')?.shadowRoot"

@@ -22,7 +22,6 @@ from node.circuits.switch import CircuitSwitch
 from node.ingest import publication_reading
 from node.network.network import Network
 from node.relay.relay import RelayService
-from node.runtime.blocking import inline
 from node.sync import connection as connection_module
 from node.sync import session_queries
 from node.sync.connection import Connection
@@ -34,6 +33,7 @@ from storage.engine import sqlite as sqlite_module
 from storage.schema.columns import metadata
 from storage.schema.schema import commits  # noqa: F401  # the tables are in the metadata once their modules are imported
 from tests.hostile.stage import Stage, set_up, stage_of
+from tests.support.blocking import inline
 from tests.support.circuits import PLENTY as CIRCUITS
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes, share, together, until_equal

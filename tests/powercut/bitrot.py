@@ -41,7 +41,7 @@ from node.sync.feed_recovery import FeedRecovery
 from protocol.crypto.keys import NodeSeed, UserSeed
 from protocol.formats.text import id_text
 from protocol.ids import BranchId, PeerId
-from ravel.exports.checking import ExportError, read_export
+from ravel.exports.checking import ExportError
 from ravel.exports.schema import MANIFEST_NAME
 from ravel.home import TOKEN_NAME
 from storage.commits.commits import digest_timeline
@@ -51,6 +51,7 @@ from tests.powercut.looking import hash_files, in_memory, sharing_statements
 from tests.support.builders import STORE_KEY
 from tests.support.keys import no_passphrase
 from tests.support.nodes import Node, connected, share, until_equal
+from tests.support.read_exports import read_export
 
 _NOW_MS: Final = 1_800_000_000_000
 _HEAL_SECONDS: Final = 60

@@ -22,7 +22,7 @@ from node.runtime.errors import ServiceError
 from protocol.formats.content import Post
 from protocol.formats.text import id_text, parse_id
 from protocol.ids import BranchId
-from ravel.exports.checking import ExportError, read_export
+from ravel.exports.checking import ExportError
 from ravel.exports.schema import MANIFEST_NAME, TABLES
 from storage.engine.copies import drop_open_copies
 from storage.engine.database import StorageError
@@ -30,6 +30,7 @@ from tests.powercut.disk import State
 from tests.powercut.looking import find_ids, hash_files
 from tests.support.delta_logs import read_delta
 from tests.support.older_stores import SMALL_COUNT, upgrade_and_count
+from tests.support.read_exports import read_export
 
 PASSPHRASE: Final = b"a passphrase of tests"
 HOME: Final = "nodes/alice"

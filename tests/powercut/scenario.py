@@ -24,11 +24,11 @@ from node.runtime.errors import ServiceError
 from protocol.crypto.signing import public_key
 from protocol.formats.text import id_text
 from ravel import Client, connect
-from ravel.exports.checking import read_export
 from tests.e2e.cluster import Peer
 from tests.powercut.checks import BACKUPS, EXPORTS, HOME, OLDER_STORES, PASSPHRASE, lay_out
 from tests.powercut.disk import Disk, State
 from tests.powercut.recording import Recording
+from tests.support.read_exports import read_export
 
 SHORT: Final = ("start", "post", "post", "file 5000", "file 300000", "post", "kill", "seal")
 """Names, rows, a pack, a log that nobody has taken up again, keys."""

@@ -23,7 +23,6 @@ from node.membership.member_checkpoints import MemberCheckpoints
 from node.membership.members import Members
 from node.membership.quorums import Quorums
 from node.relay.relay import RelayService
-from node.runtime.blocking import inline
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.crypto.signing import check_claims
@@ -32,6 +31,7 @@ from protocol.ids import CommitId, UserId
 from storage.commits.commits import iterate_arrivals
 from storage.relay.quotas import RelayQuotas
 from storage.repos.repos import Branch, Repo
+from tests.support.blocking import inline
 from tests.support.builders import STORE_KEY
 from tests.support.editors import Editor
 from tests.support.nodes import Node

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, func, select, update
 from protocol.formats.document_kinds import DictEntry, JsonEdit, JsonSnapshot, Replaced
 from protocol.ids import CommitId
 from storage.commits import checkpoints
-from storage.commits.document_counters import load_increments
+from storage.commits.document_counters import COUNTER_DEPTH, load_increments
 from storage.commits.document_making import make_document, plan_document
 from storage.commits.document_positions import load_positions
 from storage.commits.document_reading import Tip, load_keys, load_tips
@@ -166,7 +166,7 @@ class Story:
                 [one.name for one in load_increments(self.connection, document.num, key, 9999) or ()],
             )
             for key, tips in found.items()
-            if tips[0].is_counter
+            if tips[0].place[0] == COUNTER_DEPTH
         }
         assert counted == {
             key.encode(): (sum(_adds(key, one) or 0 for one in some), [one.name for one in some])
@@ -177,7 +177,7 @@ class Story:
         got: dict[str, DocumentEntry] = {}
         for key, tips in found.items():
             standing: dict[tuple[CommitId, str | None], DocumentValue] = {}
-            for tip in tips[bool(tips[0].is_counter) :]:
+            for tip in tips[bool(tips[0].place[0] == COUNTER_DEPTH) :]:
                 first_id, body = bodies[tip.source_num]
                 value = None
                 if tip.is_there and isinstance(body, JsonSnapshot):

@@ -20,7 +20,6 @@ from node.content import texts as texts_module
 from node.content.text_reading import TextReader
 from node.content.text_versions import Piece, merge_pieces
 from node.content.texts import Texts
-from node.runtime.blocking import inline
 from node.sync.hub import Hub
 from protocol.crypto.keys import UserSeed
 from protocol.formats.body import Body, Carried, encode_body
@@ -32,6 +31,7 @@ from protocol.ids import BlockId, BranchId, CommitId, ObjectId
 from storage.commits.absent_bodies import Erasure, erase_bodies
 from storage.commits.commits import load_timeline
 from storage.commits.void_marks import load_judged, mark_void
+from tests.support.blocking import inline
 from tests.support.builders import NOW_MS, World, give
 from tests.support.editors import Editor, client_id
 from tests.support.forging import Forger

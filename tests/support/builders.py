@@ -16,7 +16,6 @@ from sqlalchemy import select
 
 from node.authoring.author import Author
 from node.authoring.drafting import Draft, WrittenCommit, aim
-from node.ingest.acceptance import accept_batch
 from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
@@ -30,6 +29,7 @@ from storage.repos.epochs import Topic
 from storage.repos.repos import Branch, add_repo
 from storage.schema.schema import commits
 from storage.topics.publishing import load_publications
+from tests.support.batches import accept_whole
 from tests.support.ids import as_commit_id
 from tests.support.stores import KeptFolder
 
@@ -179,7 +179,7 @@ def give(replica: Replica, items: Sequence[bytes]) -> IngestResult:
     ingested, uncertain = IngestResult(), replica.own_feeds.uncertain
     for name, group in groupby(items, key=lambda item: decode_publication(item).topic):
         topic = replica.by_topic[name]
-        ingested.add(accept_batch(replica, topic, open_batch(topic, list(group)), NOW_MS))
+        ingested.add(accept_whole(replica, topic, open_batch(topic, list(group)), NOW_MS))
     for repo_id in replica.own_feeds.uncertain - uncertain:
         replica.own_feeds.settle(repo_id)
     return ingested

@@ -16,12 +16,12 @@ from typing import Any, Final
 import fsspec  # type: ignore[import-untyped]  # it has no types
 import pytest
 
-from ravel.exports.checking import read_export
 from ravel.exports.fetching import read_source
 from ravel.exports.schema import MANIFEST_NAME
 from storage.export.destinations import Destination, open_destination
 from storage.export.export import ExportPlan, export_store
 from tests.support.builders import World
+from tests.support.read_exports import read_export
 
 KINDS: Final = ("links", "no links", "objects")
 _URL: Final = "memory://bucket/arranged"

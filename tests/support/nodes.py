@@ -14,7 +14,6 @@ from node.ingest.replica import Replica
 from node.membership.joining import Joiner, link_of
 from node.membership.key_rotation import KeyRotation
 from node.membership.members import Members
-from node.runtime.blocking import inline
 from node.sync.connection import Connection
 from node.sync.hub import Hub
 from node.wire.transport import accept, dial
@@ -30,6 +29,7 @@ from storage.commits.commits import count_commits, digest_timeline, load_timelin
 from storage.commits.heads import load_heads
 from storage.repos.epochs import Epoch
 from storage.repos.repos import Branch, Repo
+from tests.support.blocking import inline
 from tests.support.builders import STORE_KEY
 from tests.support.stores import KeptFolder
 from tests.support.tables import assert_tables_are_stored

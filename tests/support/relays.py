@@ -7,7 +7,6 @@ from pathlib import Path
 import trio
 
 from node.relay.relay import RelayService
-from node.runtime.blocking import inline
 from node.sync.connection import Connection
 from protocol.crypto.keys import AccountToken, ConvergenceSecret, TopicSeed
 from protocol.crypto.signing import check_claims
@@ -20,6 +19,7 @@ from storage.relay.accounts import invite_to_account, join_account
 from storage.relay.files import finish_file, keep_blocks
 from storage.relay.quotas import RelayQuotas, Visitor
 from storage.relay.relay import load_kept_topics, open_topics, store_publications
+from tests.support.blocking import inline
 from tests.support.builders import World
 from tests.support.forging import bare_of
 from tests.support.nodes import Node, connected, open_nodes

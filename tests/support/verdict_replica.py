@@ -10,7 +10,7 @@ from typing import Any, Final
 from sqlalchemy import select
 
 from node.authoring.author import Author
-from node.ingest.acceptance import accept_batch, release_more
+from node.ingest.acceptance import release_more
 from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import open_batch, opening_keys
 from node.ingest.publication_reading import Drop, read_publication
@@ -25,6 +25,7 @@ from storage.commits.pending import load_rejected
 from storage.repos.epochs import Epoch, Topic
 from storage.repos.repos import Repo, add_repo
 from storage.schema.schema import pending
+from tests.support.batches import accept_whole
 from tests.support.builders import STORE_KEY
 from tests.verdicts.comparing import differences
 from verifier.membership import Membership
@@ -148,7 +149,7 @@ class _Arrival:
         if topic is None:
             return None
         batch = open_batch(topic, [encoded])
-        ingested = self._note(accept_batch(self._replica, topic, batch, next(self._clock)))
+        ingested = self._note(accept_whole(self._replica, topic, batch, next(self._clock)))
         while self._keys.take(self._repo):
             while self._note(release_more(self._replica, next(self._clock))).is_unfinished:
                 pass

@@ -99,10 +99,10 @@ class _Writer:
 
     __slots__ = ("_end", "_ranges", "room")
 
-    def __init__(self, size_max: int) -> None:
+    def __init__(self) -> None:
         self._ranges: list[Range] = []
         self._end: Bound = START
-        self.room = size_max - _HEAD_SIZE
+        self.room = RANGE_FRAME_SIZE_MAX - _HEAD_SIZE
 
     def say(self, low: Bound, high: Bound, kind: int, content: bytes = b"") -> None:
         """Write a statement about a range. The gap since the last range is skipped."""
@@ -139,7 +139,7 @@ def decode_ranges(frame: bytes) -> list[tuple[Bound, Range]]:
 
 def answer_ranges(lookup: RangeLookup, key: HashKey, frame: bytes) -> bytes:
     """Return the answerer's frame for one of the asker's. Raises DecodeError."""
-    writer = _Writer(RANGE_FRAME_SIZE_MAX)
+    writer = _Writer()
     for low, said in decode_ranges(frame):
         if said.kind == LATER or (said.kind == LIST and said.content):
             raise DecodeError("bad_shape", "only an answerer says this")
@@ -271,7 +271,7 @@ class RangesAsker:
         while self._pending and len(chosen) + PARTS <= room:
             chosen += self._refine(self._pending.pop())
         self._asked = sorted(chosen, key=_low)
-        writer = _Writer(RANGE_FRAME_SIZE_MAX)
+        writer = _Writer()
         for question in self._asked:
             low, high = question.low, question.high
             is_print = question.kind == PRINT

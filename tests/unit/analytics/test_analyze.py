@@ -17,7 +17,6 @@ from analytics.order.linearize import digest_orders
 from analytics.reading.export_reader import load_commits
 from analytics.tables.definitions import TABLES
 from analytics.tables.periods import SHOWN
-from ravel.exports.checking import read_export
 from ravel.exports.schema import MANIFEST_NAME, TIME_END, text_id
 from tests.support.analyses import Counted
 from tests.support.builders import World, timeline
@@ -31,6 +30,7 @@ from tests.support.exports import (
     naive_order,
     write_export,
 )
+from tests.support.read_exports import read_export
 
 pytestmark = pytest.mark.slow
 

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from analytics import __main__, command
-from ravel.exports.checking import ExportError, read_export
+from ravel.exports.checking import ExportError
 from tests.support.damaged_exports import READ, REFUSED, write_sound
+from tests.support.read_exports import read_export
 
 
 def test_the_generator_knows_the_ways_in_which_exports_are_damaged(tmp_path: Path) -> None:

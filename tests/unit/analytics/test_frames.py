@@ -29,7 +29,6 @@ from analytics.engines.given_tables import FURTHER, closure_of
 from analytics.engines.spark_tables import collect_together
 from analytics.order.branch_tasks import LargeBranchRefused, placed_schema
 from analytics.tables.definitions import TABLES
-from ravel.exports.checking import read_export
 from ravel.exports.spark_source import register
 from ravel.exports.tables import OpenExport, Table
 from tests.support.analyses import Counted
@@ -47,6 +46,7 @@ from tests.support.exports import (
     stated_places,
     write_export,
 )
+from tests.support.read_exports import read_export
 
 ROOT = Path(__file__).parents[3]
 _ATTEMPTS = 10

@@ -14,9 +14,10 @@ import ravel
 from analytics.session import start_session
 from protocol.formats.text import id_text
 from protocol.ids import AnyId
-from ravel.exports.checking import ExportError, read_export
+from ravel.exports.checking import ExportError
 from ravel.exports.schema import SCHEMA_VERSION, TABLES
 from tests.support.exports import Row, change_manifest, id_of, write_export
+from tests.support.read_exports import read_export
 
 ROOT = Path(__file__).parents[3]
 ROWS = [Row("a", received=1), Row("b", ("a",), source="ann"), Row("c", ("a", "b"), "other")]

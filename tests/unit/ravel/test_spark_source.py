@@ -13,10 +13,11 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StringType, StructField, StructType
 
 from ravel.exports import spark_source
-from ravel.exports.checking import ExportError, read_export
+from ravel.exports.checking import ExportError
 from ravel.exports.schema import SCHEMA_VERSION, TABLES
 from ravel.exports.spark_source import RavelSource
 from tests.support.exports import Row, change_manifest, id_of, listing, write_export
+from tests.support.read_exports import read_export
 
 ROWS = [Row("a"), Row("b", ("a",)), Row("c", ("b",)), Row("d", ("c",)), Row("e", ("d",))]
 

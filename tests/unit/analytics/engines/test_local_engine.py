@@ -11,8 +11,8 @@ from blake3 import blake3
 from analytics import __main__, analyze, command
 from analytics.engines import local_engine, local_queries
 from analytics.order.branch_tasks import LargeBranchRefused
-from ravel.exports.checking import read_export
 from tests.support.exports import Row, id_of, naive_order, write_export
+from tests.support.read_exports import read_export
 
 pytestmark = pytest.mark.slow
 

@@ -14,8 +14,8 @@ from analytics.reading import export_reader
 from analytics.reading.export_reader import load_commits
 from analytics.tables.definitions import TABLES
 from analytics.tables.functions import SPARK
-from ravel.exports.checking import read_export
 from tests.support.exports import T0_MS, Row, id_of, write_export
+from tests.support.read_exports import read_export
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
 

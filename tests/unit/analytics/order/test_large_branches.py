@@ -15,9 +15,9 @@ from analytics.order.branch_tasks import LargeBranchRefused
 from analytics.order.linearize import OrderedBranches, digest_giants, digest_orders, linearize, order_branches
 from analytics.reading import limits
 from analytics.reading.export_reader import load_commits
-from ravel.exports.checking import read_export
 from tests.support.builders import World, timeline
 from tests.support.exports import export_node, id_of
+from tests.support.read_exports import read_export
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
 

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from analytics.reading.branch_lookup import NoSuchBranch, find_branch
-from ravel.exports.checking import Export, read_export
+from ravel.exports.checking import Export
 from ravel.exports.schema import text_id
 from tests.support.exports import Row, id_of, write_export
+from tests.support.read_exports import read_export
 
 ROWS = [
     Row("a", branch="1", repo="notes", called="main"),

@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 
 import ravel
 from node.exports.export_worker import _open_bodies, _open_source_authors
-from node.ingest.acceptance import accept_batch
 from node.ingest.publication_parsing import open_batch
 from protocol.formats.content import Imported
 from protocol.formats.publication import decode_publication
+from tests.support.batches import accept_whole
 from tests.support.builders import NOW_MS, World
 from tests.support.exports import export_node
 
@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
     replica, _ = world.copy()
     for at, item in enumerate(reversed(world.publications(world.branch))):
         topic = replica.by_topic[decode_publication(item).topic]
-        accept_batch(replica, topic, open_batch(topic, [item]), NOW_MS + at)
+        accept_whole(replica, topic, open_batch(topic, [item]), NOW_MS + at)
         if at == 3:
             export_node(replica.database, tmp_path / "export", "node", 1)
     plan: dict[str, Any] = {

@@ -13,16 +13,10 @@ import pytest
 from analytics.reading.export_reader import SPARK_SCHEMAS
 from protocol.limits.formats import FILE_COUNT_MAX, FILE_SIZE_MAX
 from ravel.exports import checking
-from ravel.exports.checking import (
-    COUNT_MAX,
-    CREATED_AT_MAX,
-    FILE_BYTES_MAX,
-    MANIFEST_NUMBER_MAX,
-    ExportError,
-    read_export,
-)
+from ravel.exports.checking import COUNT_MAX, CREATED_AT_MAX, FILE_BYTES_MAX, MANIFEST_NUMBER_MAX, ExportError
 from ravel.exports.schema import COMMITS, MANIFEST_NAME, SCHEMA_VERSION, TABLES, TIME_END
 from tests.support.exports import Row, change_rows, listing, write_export
+from tests.support.read_exports import read_export
 
 PART = "part-00000001.parquet"
 

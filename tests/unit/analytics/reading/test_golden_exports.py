@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 from analytics.order.linearize import digest_orders, linearize
 from analytics.reading.export_reader import load_commits
-from ravel.exports.checking import read_export
 from ravel.exports.schema import SCHEMA_VERSION
+from tests.support.read_exports import read_export
 
 GOLDEN = Path(__file__).with_name("golden")
 FOLDERS = sorted(GOLDEN.glob("schema-*"))

@@ -23,8 +23,8 @@ from analytics.study.runs import replay_all, task_code
 from analytics.study.study import FULL, PAPER_EDITS, PAPER_WIDTHS, QUICK, Plan, run_study
 from analytics.study.tangle_models import DELIVERIES, MODELS
 from node.runtime.errors import ERROR_KINDS
-from ravel.exports.checking import read_export
 from tests.support.exports import T0_MS, Row, write_export
+from tests.support.read_exports import read_export
 
 TINY = Plan((60, 120), (4, 8), 2)
 

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analytics.analyze import run
-from ravel.exports.checking import read_export
 from ravel.exports.schema import PERMISSIONS, text_id
 from tests.support.analyses import Counted, keyed
 from tests.support.exports import DAY_MS, T0_MS, Row, change_manifest, id_of, naive_order, write_export
+from tests.support.read_exports import read_export
 
 pytestmark = pytest.mark.slow
 

@@ -8,9 +8,9 @@ from pyspark.sql import SparkSession
 from analytics import analyze
 from analytics.audit import audit
 from analytics.reading.export_reader import load_commits
-from ravel.exports.checking import read_export
 from tests.support.analyses import Counted
 from tests.support.exports import DAY_MS, T0_MS, RelayedCommit, Row, id_of, relayed, write_export
+from tests.support.read_exports import read_export
 
 pytestmark = pytest.mark.slow
 

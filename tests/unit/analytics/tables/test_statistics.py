@@ -17,10 +17,11 @@ from hypothesis import given, settings
 from analytics.engines.engine import FIRST
 from analytics.tables.definitions import TABLES
 from analytics.tables.periods import SHOWN, Period
-from ravel.exports.checking import FILE_BYTES_MAX, SUM_MAX, Holdings, read_export
+from ravel.exports.checking import FILE_BYTES_MAX, SUM_MAX, Holdings
 from tests.support.analyses import Counted
 from tests.support.drawn_exports import histories
 from tests.support.exports import DAY_MS, T0_MS, Row, id_of, received_of, shown_times, write_export
+from tests.support.read_exports import read_export
 
 pytestmark = pytest.mark.slow
 

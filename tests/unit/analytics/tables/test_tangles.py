@@ -13,9 +13,9 @@ import pytest
 
 import analytics.frames as figures
 import ravel
-from ravel.exports.checking import read_export
 from tests.support.analyses import Counted
 from tests.support.exports import DAY_MS, T0_MS, Row, id_of, stated_places, write_export
+from tests.support.read_exports import read_export
 
 HOUR_MS = 3_600_000
 TABLES = ("tangles", "tangle_order", "reply_edges", "reply_nodes")

@@ -24,11 +24,12 @@ from node.contract.values import Request
 from node.home.tokens import Kind, Token, TokenFile
 from node.ingest.membership_facts import NO_FACTS, StatedName
 from node.ingest.people import People
-from node.runtime.blocking import inline, threads
+from node.runtime.blocking import threads
 from node.runtime.errors import ServiceError
 from protocol.ids import RepoId, UserId
 from protocol.limits.users import API_TOKEN_TARGETS_MAX, API_TOKENS_MAX, PAGE_TOKENS_MAX
 from tests.support.answers import CHECKED
+from tests.support.blocking import inline
 from tests.support.machine import fail_after
 from tests.support.nodes import open_nodes
 from tests.support.served import TOKEN, Served, app_of, served, service_of

@@ -10,7 +10,6 @@ from node.care import bundle_reading, bundle_writing
 from node.care.bundle_reading import read_bundle
 from node.care.bundle_writing import write_bundle
 from node.ingest.ingest_result import IngestResult
-from node.runtime.blocking import inline
 from node.runtime.errors import ServiceError
 from protocol.formats.body import Permission
 from protocol.formats.bundle import BundleBatch, BundleDecoder, BundleEncoder
@@ -25,6 +24,7 @@ from storage.engine.errors import StorageError
 from storage.topics import carrying
 from storage.topics.carrying import find_last, find_received_before
 from storage.topics.publishing import load_publications
+from tests.support.blocking import inline
 from tests.support.nodes import Node, ids, members_of, open_nodes, renewing_of, share
 
 

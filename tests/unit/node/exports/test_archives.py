@@ -9,11 +9,11 @@ import pytest
 
 from node.exports import archives
 from node.exports.archives import Archives
-from node.runtime.blocking import inline
 from node.runtime.errors import ServiceError
 from protocol.limits.users import EXPORT_MANIFEST_SENT_MAX
 from ravel.exports import schema
 from storage.export import views
+from tests.support.blocking import inline
 from tests.support.served import AUTH, served
 
 API = "/api/v1"

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import func, select
 
 from node.authoring.author import Author
-from node.ingest.acceptance import accept_batch, accept_own, retry_kept
+from node.ingest.acceptance import accept_own, retry_kept
 from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
 from protocol.codec import encode
@@ -39,6 +39,7 @@ from storage.commits.pending import (
 )
 from storage.repos.repos import Branch
 from storage.schema.schema import commits, feed_forks
+from tests.support.batches import accept_whole
 from tests.support.builders import (
     NOW_MS,
     STORE_KEY,
@@ -129,7 +130,7 @@ def test_of_what_waited_it_is_known_when_it_came(world: World) -> None:
     topic = writing_topic(replica, branch)
     # c comes first, and waits until b is there; d waits for nothing.
     for at, come in ((1, [items[2]]), (3, [items[0], items[3]]), (7, [items[1]])):
-        accept_batch(replica, topic, open_batch(topic, come), NOW_MS + at)
+        accept_whole(replica, topic, open_batch(topic, come), NOW_MS + at)
     query = select(commits.c.commit_id, commits.c.arrived_at, commits.c.received_at)
     with replica.database.read() as connection:
         found = {row[0]: (row[1], row[2]) for row in connection.execute(query)}
@@ -147,12 +148,12 @@ def test_commits_have_their_turns_to_come_which_no_clock_and_no_restart_moves(wo
     replica, branch = world.copy()
     topic = writing_topic(replica, branch)
     for at, come in ((9, items[3]), (2, items[2])):  # the clock goes back
-        accept_batch(replica, topic, open_batch(topic, [come]), NOW_MS + at)
+        accept_whole(replica, topic, open_batch(topic, [come]), NOW_MS + at)
     replica.close()
     again = Replica(replica.database.folder, STORE_KEY)
     try:
         for come in items[:2]:
-            accept_batch(again, topic, open_batch(topic, [come]), NOW_MS)
+            accept_whole(again, topic, open_batch(topic, [come]), NOW_MS)
         query = select(commits.c.commit_id, func.coalesce(commits.c.arrival, commits.c.num).label("turn"))
         with again.database.read() as connection:
             found = [row[0] for row in connection.execute(query.order_by("turn"))]
@@ -291,7 +292,7 @@ def test_faults_of_the_publication_are_dropped_and_do_not_poison_the_commit(worl
         for reason, item in [*bad.items(), ("wrong_key", hidden_otherwise)]:
             if is_writer and reason == "bad_topic_signature":
                 continue  # it is accepted by its author's, and a writer signs itself what it passes on
-            ingested = accept_batch(replica, by_name, open_batch(by_name, [item]), NOW_MS)
+            ingested = accept_whole(replica, by_name, open_batch(by_name, [item]), NOW_MS)
             assert (ingested.accepted, ingested.dropped) == ({}, {reason: 1})
         assert _count_rejected(replica) == 0
         assert give(replica, [good]).accepted

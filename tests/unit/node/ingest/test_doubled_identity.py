@@ -18,7 +18,7 @@ from node.care.doctor import examine
 from node.home.folder_mark import MARK_NAME, is_copy, note_copy, store_name, write_mark
 from node.home.home import create_home
 from node.home.key_file import fresh_keys
-from node.ingest.acceptance import accept_batch, accept_own
+from node.ingest.acceptance import accept_own
 from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import open_batch
 from node.runtime.errors import ServiceError
@@ -29,6 +29,7 @@ from storage.commits.feeds import count_forks_of, load_feeds
 from storage.engine import losses
 from storage.engine.losses import read_loss
 from storage.repos.repos import Branch
+from tests.support.batches import accept_whole
 from tests.support.builders import publications_of
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, together, until_equal
@@ -334,7 +335,7 @@ def _take(node: Node, items: list[bytes]) -> None:
     """Take publications in as from a peer."""
     (topic,) = {decode_publication(item).topic for item in items}
     known = node.replica.by_topic[topic]
-    assert accept_batch(node.replica, known, open_batch(known, items), 0).accepted
+    assert accept_whole(node.replica, known, open_batch(known, items), 0).accepted
 
 
 def test_own_writes_and_others_commits_are_nothing_from_elsewhere(tmp_path: Path) -> None:

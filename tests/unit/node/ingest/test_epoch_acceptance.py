@@ -153,7 +153,7 @@ def test_a_first_commit_whose_branch_was_added_just_before_a_crash_is_judged_at_
     batch = open_batch(topic, world.publications(_root(world))[-1:])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("node.ingest.acceptance_transaction.find_released", lambda *_, **__: [])
-        assert count_accepted(accept_batch(replica, topic, batch, NOW_MS, in_slices=True)) == 1
+        assert count_accepted(accept_batch(replica, topic, batch, NOW_MS)) == 1
     replica.close()
     again = Replica(replica.database.folder, STORE_KEY)
     try:

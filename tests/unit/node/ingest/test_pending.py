@@ -16,6 +16,7 @@ from node.ingest.publication_parsing import open_batch, open_kept_back
 from node.ingest.release import Budget
 from node.ingest.replica import Replica
 from node.runtime.scheduling import WorkAccount, WorkBill
+from node.sync import intake
 from node.sync.conversation import Conversation
 from node.sync.hub import Hub
 from node.sync.intake import PendingSenders
@@ -35,6 +36,8 @@ from storage.commits.pending import UNREAD, count_pending, count_rejections, fin
 from storage.engine.errors import StorageError
 from storage.repos.epochs import Topic
 from storage.schema.schema import pending, pending_causes, pending_publications
+from tests.support.batches import accept_whole
+from tests.support.blocking import inline
 from tests.support.builders import (
     NOW_MS,
     STORE_KEY,
@@ -121,7 +124,7 @@ def test_what_is_released_is_judged_in_short_transactions_and_a_crash_between_th
     replica, branch = world.copy()
     give(replica, items[:0:-1])
     topic = writing_topic(replica, branch)
-    ingested = accept_batch(replica, topic, open_batch(topic, items[:1]), NOW_MS, in_slices=True)
+    ingested = accept_batch(replica, topic, open_batch(topic, items[:1]), NOW_MS)
     assert ingested.is_unfinished
     done = [count_accepted(ingested)]
     while ingested.is_unfinished and len(done) < 3:
@@ -139,12 +142,13 @@ def test_what_is_released_is_judged_in_short_transactions_and_a_crash_between_th
     assert sorted(opened) == sorted(map(_id, items[1:])), "each once"
 
 
-def test_a_release_that_fails_is_told_of_and_taken_up_by_the_next(
+async def test_a_release_that_fails_is_told_of_and_taken_up_by_the_next(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     forger = Forger(world)
     items = world.write("a, a <- b, b <- c, c <- d")
-    replica, _ = world.copy()
+    replica, branch = world.copy()
+    hub, topic = Hub(replica, inline(), lambda: NOW_MS), writing_topic(replica, branch)
     give(replica, items[:0:-1])
     _small(monkeypatch, commits=1)
 
@@ -152,9 +156,9 @@ def test_a_release_that_fails_is_told_of_and_taken_up_by_the_next(
         raise StorageError("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(acceptance, "release_more", fail)
-        assert count_accepted(give(replica, items[:1])) == 2
-    assert count_accepted(give(replica, [forger.write(BODY)])) == 3
+        patched.setattr(intake, "release_more", fail)
+        assert count_accepted(await hub.intake.ingest(topic, items[:1], _Now(), None)) == 2
+    assert count_accepted(await hub.intake.ingest(topic, [forger.write(BODY)], _Now(), None)) == 3
     assert _state(replica) == (0, 0, 0)
 
 
@@ -167,7 +171,7 @@ async def test_each_slice_of_a_release_takes_its_turn_and_is_paid_for(
     _small(monkeypatch, commits=1)
     bill, held = WorkBill(WorkAccount(lambda: 0.0)), list[WorkBill]()
     ticks = count()
-    hub = Hub(replica, _run, lambda: NOW_MS, cpu_clock=lambda: next(ticks) * SLICE_SECONDS)  # type: ignore[arg-type]  # a function of any answer, where theirs gives what it was given
+    hub = Hub(replica, inline(), lambda: NOW_MS, cpu_clock=lambda: next(ticks) * SLICE_SECONDS)
 
     @asynccontextmanager
     async def hold(one: WorkBill, _count: int = 1) -> AsyncIterator[None]:
@@ -197,12 +201,12 @@ def test_what_was_left_ready_is_not_forgotten_by_a_later_slice(
     give(replica, waiting)
     _small(monkeypatch, commits=1)
     topic = writing_topic(replica, branch)
-    accept_batch(replica, topic, open_batch(topic, items), NOW_MS, in_slices=True)
-    ingested = accept_batch(replica, topic, open_batch(topic, [other]), NOW_MS, in_slices=True)
+    accept_batch(replica, topic, open_batch(topic, items), NOW_MS)
+    ingested = accept_batch(replica, topic, open_batch(topic, [other]), NOW_MS)
     assert ingested.is_unfinished
     own = accept_own(replica, lambda _: [], NOW_MS)
     assert own.is_unfinished, "a user's write does not wait for what peers have left"
-    assert not accept_batch(replica, topic, open_batch(topic, []), NOW_MS).is_unfinished
+    assert not accept_whole(replica, topic, open_batch(topic, []), NOW_MS).is_unfinished
     assert _state(replica) == (0, 0, 0)
 
 
@@ -261,7 +265,7 @@ def test_a_crash_after_a_rejection_leaves_nothing_waiting_for_it(
     give(replica, [after])
     _small(monkeypatch, causes=0)
     topic = writing_topic(replica, branch)
-    assert accept_batch(replica, topic, open_batch(topic, [bad]), NOW_MS, in_slices=True).is_unfinished
+    assert accept_batch(replica, topic, open_batch(topic, [bad]), NOW_MS).is_unfinished
     monkeypatch.undo()
     replica.unreleased = {}
     assert [one.code for one in retry_kept(replica, NOW_MS).rejected] == ["rejected_cause"]
@@ -438,10 +442,6 @@ class _Ear(Conversation):
         raise AssertionError("it never fails")
 
 
-async def _run(function: Callable[..., object], *args: object) -> object:
-    return function(*args)
-
-
 class _Now:
     async def wait(self) -> None:
         pass
@@ -451,7 +451,7 @@ async def test_a_commit_that_waited_is_not_sent_back_to_who_sent_it(world: World
     first, second, third = world.write("a, a <- b, b <- c")
     replica, branch = world.copy()
 
-    hub = Hub(replica, _run, lambda: NOW_MS)  # type: ignore[arg-type]  # all in this thread
+    hub = Hub(replica, inline(), lambda: NOW_MS)
     peers = [_Ear(), _Ear(), _Ear()]
     for peer in peers:
         hub.add(peer)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from node.authoring.author import Author
 from node.authoring.drafting import AuthorKeys, CommitPosition, Draft, aim, encode_draft, make_publication
-from node.ingest.acceptance import accept_batch, release_more
+from node.ingest.acceptance import release_more
 from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
@@ -26,6 +26,7 @@ from storage.repos.repos import Branch, Repo, add_repo
 from storage.topics.difference import REPLICA, plan_sending
 from storage.topics.publishing import load_publications
 from storage.topics.topic_sets import TopicSet, load_set
+from tests.support.batches import accept_whole
 from tests.support.builders import NOW_MS, STORE_KEY
 from tests.support.ids import as_commit_id
 from tests.support.stores import KeptFolder
@@ -162,7 +163,7 @@ class Person:
         """Take publications in that came on a topic: on the epoch's own where nothing else is said."""
         name = topic or self.epoch.topic
         target = next(one for one in self.replica.topics.values() if one.topic == name)
-        return accept_batch(self.replica, target, open_batch(target, items), NOW_MS)
+        return accept_whole(self.replica, target, open_batch(target, items), NOW_MS)
 
     def take(self, now: float = 0.0) -> bool:
         """Take up keys and what waited for them; whether any was new."""

@@ -20,13 +20,13 @@ from node.content.search_indexer import SearchIndexer
 from node.content.search_words import parse_query
 from node.contract.json_documents import JsonChange
 from node.membership.quorums import Quorums
-from node.runtime.blocking import inline
 from protocol.formats.body import Permission
 from protocol.formats.document_kinds import DICT, SET
 from protocol.formats.links import parse_device_link
 from protocol.formats.text import id_text
 from protocol.ids import RepoId
 from storage.repos.repos import Branch, Repo
+from tests.support.blocking import inline
 from tests.support.editors import Editor
 from tests.support.exports import export_node
 from tests.support.looking import look_here

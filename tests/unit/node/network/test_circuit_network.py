@@ -16,13 +16,13 @@ from node.network.admission import share_name
 from node.network.line import listening_address, open_listener
 from node.network.network import Network
 from node.relay.relay import RelayService
-from node.runtime.blocking import inline
 from node.sync.addresses import AddressSource
 from protocol.crypto.signing import check_claims
 from protocol.ids import PeerId
 from protocol.limits.network import CONNECTIONS_MAX, CONNECTIONS_PER_HOST_SHARE
 from protocol.limits.peers import DUPLICATE_SECONDS
 from protocol.session.outputs import AddressSeen
+from tests.support.blocking import inline
 from tests.support.circuits import PLENTY as CIRCUITS
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes, until_equal

@@ -13,7 +13,6 @@ from sqlalchemy import update
 from trio.testing import MockClock
 
 from node.relay.relay import INCOMPLETE, RelayService
-from node.runtime.blocking import inline
 from node.runtime.scheduling import WorkAccount, WorkBill
 from node.sync import file_keeping
 from node.sync.file_keeping import BAD_FILE, FilePull
@@ -28,6 +27,7 @@ from storage.relay.files import DamagedKeptBlock
 from storage.relay.quotas import Visitor
 from storage.relay.relay import KeptTopic
 from storage.schema.relay_schema import relay_blocks, relay_files
+from tests.support.blocking import inline
 from tests.support.machine import fail_after
 from tests.support.nodes import Node
 from tests.support.relays import PLENTY, open_relay

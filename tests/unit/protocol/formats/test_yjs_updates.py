@@ -18,8 +18,8 @@ from protocol.formats.yjs_updates import (
     VALUE_COUNT_MAX,
     BadUpdate,
     read_update,
-    read_vector,
 )
+from tests.support.yjs_vectors import read_vector
 
 CLIENT = (1 << 53) - 5
 spans = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 6)).map(lambda one: (one[0], sum(one)))).map(

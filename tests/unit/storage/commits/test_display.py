@@ -8,7 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from node.authoring.author import Author
-from node.ingest.acceptance import accept_batch
 from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
 from protocol.crypto.keys import UserSeed
@@ -17,6 +16,7 @@ from storage.commits.commits import load_numbered
 from storage.commits.display import load_display_window, load_latest_time
 from storage.commits.void_marks import load_judged, mark_void
 from storage.repos.repos import Branch
+from tests.support.batches import accept_whole
 from tests.support.builders import NOW_MS, World, count_accepted, writing_topic
 from tests.support.exports import export_node
 
@@ -43,7 +43,7 @@ def _take(world: World, name: str, there: tuple[Replica, Branch], hour: int) -> 
     replica, branch = there
     topic = writing_topic(replica, branch)
     batch = open_batch(topic, [world.commits[name].encoded])
-    ingested = accept_batch(replica, topic, batch, NOW_MS + hour * _HOUR_MS)
+    ingested = accept_whole(replica, topic, batch, NOW_MS + hour * _HOUR_MS)
     assert count_accepted(ingested) == 1
 
 

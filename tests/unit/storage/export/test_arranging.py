@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from ravel.exports.checking import read_export
 from ravel.exports.schema import KEPT_NAME, MANIFEST_NAME
 from storage.export import destinations
 from tests.support.builders import World
 from tests.support.export_places import STEPS_MAX, Cut, Place, export, listed_in
+from tests.support.read_exports import read_export
 
 pytestmark = pytest.mark.sqlite  # files of an export: its rows come by the same queries as in test_export
 

@@ -12,7 +12,6 @@ import pytest
 from deltalake import DeltaTable
 
 import ravel
-from ravel.exports.checking import read_export
 from ravel.exports.schema import KEPT_NAME, TABLES
 from storage.engine.database import StorageError
 from storage.export.delta_log import CHECKPOINT_VERSIONS
@@ -20,6 +19,7 @@ from storage.export.views import VIEWS_NAME
 from tests.support.builders import World
 from tests.support.delta_logs import read_delta
 from tests.support.export_places import STEPS_MAX, Cut, Place, export, listed_in, open_place
+from tests.support.read_exports import read_export
 
 pytestmark = pytest.mark.sqlite  # rows come by the same queries as in other tests
 

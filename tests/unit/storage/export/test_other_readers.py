@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from node.exports.export_worker import _open_source_authors
-from node.ingest.acceptance import accept_batch
 from node.ingest.publication_parsing import open_batch
 from protocol.crypto.keys import HashKey
 from protocol.formats.content import Imported
@@ -23,6 +22,7 @@ from storage.engine.database import Database
 from storage.export.destinations import LocalFolder
 from storage.export.export import ExportPlan, export_store
 from storage.export.views import VIEWS_NAME
+from tests.support.batches import accept_whole
 from tests.support.builders import NOW_MS, World, writing_topic
 from tests.support.exports import export_node
 
@@ -170,7 +170,7 @@ def test_what_waited_states_when_it_came(world: World, tmp_path: Path) -> None:
     replica, branch = world.copy()
     topic = writing_topic(replica, branch)
     for at, item in enumerate(reversed(items), 5):
-        accept_batch(replica, topic, open_batch(topic, [item]), NOW_MS + at)
+        accept_whole(replica, topic, open_batch(topic, [item]), NOW_MS + at)
     rows = rows_of(replica.database, tmp_path / "export")
     found = {row["commit_id"]: (row["arrived_at"], row["received_at"]) for row in rows}
     ids = [world.commits[name].commit_id for name in "ab"]
