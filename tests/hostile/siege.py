@@ -38,6 +38,7 @@ from tests.support.circuits import PLENTY as CIRCUITS
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes, share, together, until_equal
 from tests.support.relays import PLENTY
+from tests.support.streams import PassingStream
 
 PLACES: Final = 16
 """Connections that a victim accepts here: as many as are needed to take all of them quickly."""
@@ -108,24 +109,12 @@ class _Socket:
         return self._host, 4711
 
 
-class _Wire(trio.abc.Stream):
+class _Wire(PassingStream):
     """A memory stream that comes from somewhere."""
 
     def __init__(self, stream: trio.abc.Stream, host: str) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self.socket = _Socket(host)
-
-    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        await self._stream.send_all(data)
-
-    async def wait_send_all_might_not_block(self) -> None:
-        await self._stream.wait_send_all_might_not_block()
-
-    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
-        return await self._stream.receive_some(max_bytes)
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
 
 
 class _Listener(trio.abc.Listener[_Wire]):

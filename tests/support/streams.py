@@ -50,6 +50,25 @@ class ScriptedStream(trio.abc.Stream):
         await trio.lowlevel.checkpoint()
 
 
+class PassingStream(trio.abc.Stream):
+    """A stream that passes everything on to another one. Subclasses change some of it."""
+
+    def __init__(self, stream: trio.abc.Stream) -> None:
+        self._stream = stream
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await self._stream.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._stream.wait_send_all_might_not_block()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        return await self._stream.receive_some(max_bytes)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
 StreamPair = Callable[[], tuple[trio.abc.Stream, trio.abc.Stream]]
 
 
@@ -74,25 +93,16 @@ async def connected(
     return sides["dialer"], sides["acceptor"]
 
 
-@dataclass(eq=False)
-class Recording(trio.abc.Stream):
+class Recording(PassingStream):
     """A stream that notes all that is written to it."""
 
-    stream: trio.abc.Stream
-    wire: bytearray
-
-    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
-        return await self.stream.receive_some(max_bytes)
+    def __init__(self, stream: trio.abc.Stream, wire: bytearray) -> None:
+        super().__init__(stream)
+        self.wire = wire
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         self.wire += data
-        await self.stream.send_all(data)
-
-    async def wait_send_all_might_not_block(self) -> None:
-        await self.stream.wait_send_all_might_not_block()
-
-    async def aclose(self) -> None:
-        await self.stream.aclose()
+        await super().send_all(data)
 
 
 async def recorded_session() -> bytes:

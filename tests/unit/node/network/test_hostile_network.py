@@ -37,6 +37,7 @@ from tests.support.builders import publications_of, writing_topic
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, until_equal
 from tests.support.strangers import met
+from tests.support.streams import PassingStream
 
 _MANY = 10_000
 
@@ -51,11 +52,11 @@ def _same(drafts: list[Draft], _connection: object) -> list[Draft]:
     return drafts
 
 
-class _Clogging(trio.abc.Stream):
+class _Clogging(PassingStream):
     """A stream whose far end reads so many bytes, and then no more."""
 
     def __init__(self, stream: trio.abc.Stream, room: int) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._room = room
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
@@ -63,15 +64,6 @@ class _Clogging(trio.abc.Stream):
         if self._room < 0:
             await trio.sleep_forever()
         await self._stream.send_all(data)
-
-    async def wait_send_all_might_not_block(self) -> None:
-        await self._stream.wait_send_all_might_not_block()
-
-    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
-        return await self._stream.receive_some(max_bytes)
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
 
 
 def test_the_tests_that_the_threat_model_names_are_there() -> None:

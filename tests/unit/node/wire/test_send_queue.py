@@ -12,6 +12,7 @@ from protocol.ids import BlindTopic
 from protocol.limits.peers import OUTGOING_COUNT_MAX, OUTGOING_SIZE_MAX, SEND_TIMEOUT_SECONDS
 from protocol.session.messages import Blocks, KeepAlive, encode_message
 from tests.support.machine import fail_after
+from tests.support.streams import PassingStream
 
 MIB = 1 << 20
 BLOCK = Blocks(BlindTopic(b"t" * 32), (bytes(MIB),))
@@ -59,26 +60,18 @@ async def test_what_was_written_makes_room_and_nothing_is_put_after_the_end(
         outgoing.put(KeepAlive())
 
 
-class _Line(trio.abc.Stream):
+class _Line(PassingStream):
     """A line of so many bytes a second, once it `is_slow`. Nobody reads at its far end."""
 
     def __init__(self, stream: trio.abc.Stream, rate: float) -> None:
-        self._stream, self._rate, self.is_slow = stream, rate, False
+        super().__init__(stream)
+        self._rate, self.is_slow = rate, False
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         if self.is_slow:
             await trio.sleep(len(data) / self._rate)
         else:
             await self._stream.send_all(data)
-
-    async def wait_send_all_might_not_block(self) -> None:
-        await self._stream.wait_send_all_might_not_block()
-
-    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
-        return await self._stream.receive_some(max_bytes)
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
 
 
 @pytest.mark.parametrize("rate, reason", [(5_000, ""), (4_000, "peer_does_not_read")])

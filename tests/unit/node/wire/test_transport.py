@@ -1,7 +1,6 @@
 """The secure stream over memory streams and loopback TCP: order, closing, deadlines, cancellation."""
 
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 
 import pytest
@@ -22,6 +21,7 @@ from tests.support.streams import (
     DIALER_SEED,
     FRAMES,
     HANDSHAKE_WIRE_SIZE,
+    PassingStream,
     Recording,
     ScriptedStream,
     connected,
@@ -337,23 +337,21 @@ async def test_a_fault_of_the_peer_shows_also_where_nothing_is_awaited() -> None
 
 
 async def test_more_is_read_at_a_time_while_more_waits() -> None:
-    @dataclass(eq=False)
-    class Noting(Recording):
-        asked: list[int | None] = field(default_factory=list)
+    asked: list[int | None] = []
 
+    class Noting(PassingStream):
         async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
-            self.asked.append(max_bytes)
+            asked.append(max_bytes)
             return await super().receive_some(max_bytes)
 
     with fail_after(DEADLINE_SECONDS):
         ours, theirs = trio.testing.memory_stream_pair()
-        noting = Noting(theirs, bytearray())
-        dialer, acceptor = await connected(lambda: (ours, noting))
-        noting.asked.clear()
+        dialer, acceptor = await connected(lambda: (ours, Noting(theirs)))
+        asked.clear()
         for size in (400 * KIB, 1, 1):
             await dialer.send_frame(bytes(size))
             await acceptor.receive_frame()
-        assert noting.asked == [size * KIB for size in (64, 256, 256, 256, 64)]
+        assert asked == [size * KIB for size in (64, 256, 256, 256, 64)]
 
 
 async def test_a_frame_that_comes_in_small_pieces_is_held_in_few_parts() -> None:
