@@ -86,7 +86,7 @@ def print_overview(status: "NodeStatus", repos: "Sequence[RepoView]", name: str)
         print_next([command("repo create NAME"), command("repo join -")])
     if status["peers"]:
         print()
-        print_table(("computer", "how", "state"), map(_peer_row, _told(status["peers"])))
+        print_table(("computer", "how", "state"), map(_peer_row, _without_other_dials(status["peers"])))
     if is_terminal():
         print(f"\n{in_language('details')}: {command('status --verbose')}")
 
@@ -138,8 +138,8 @@ def _peer_name(peer: "PeerView") -> str:
     return called(peer) or (peer["address"] if peer["through"] is None else id_text_shown(peer["peer"]))
 
 
-def _told(peers: "Sequence[PeerView]") -> "list[PeerView]":
-    """Return peers without the dials of those that have connected from their side, or by another address."""
+def _without_other_dials(peers: "Sequence[PeerView]") -> "list[PeerView]":
+    """Return peers without failing dials to a peer that is connected by its own dial or by another address."""
     connected = {one["peer"] for one in peers if one["state"] == "connected"}
     return [one for one in peers if one["state"] == "connected" or one["peer"] not in connected]
 

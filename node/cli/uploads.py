@@ -282,9 +282,9 @@ class Uploader:
             if self._fault is not None:
                 raise self._fault
         except ServiceError as error:
-            raise self._told(error) from None
+            raise self._with_progress(error) from None
         except KeyboardInterrupt:
-            raise self._told(ServiceError("interrupted", "the command was stopped")) from None
+            raise self._with_progress(ServiceError("interrupted", "the command was stopped")) from None
         finally:
             if self._next is not None:
                 self._next.close()
@@ -333,7 +333,7 @@ class Uploader:
             self.upload.size += file["size"] or 0
             self.upload.last = file
 
-    def _told(self, error: ServiceError) -> ServiceError:
+    def _with_progress(self, error: ServiceError) -> ServiceError:
         """Return an error that also says what is durable."""
         last = self.upload.last
         how_far = "no file was added"

@@ -106,7 +106,7 @@ class DocumentOperationReader:
     def open(
         self, connection: Connection, rows: Sequence[TimelineRow]
     ) -> list[tuple[TimelineRow, OpenedBody]]:
-        """Open what commits say of documents, remembered or not."""
+        """Return the operations on documents in these commits, from the cache or opened."""
         known = {row.num: None if row.is_erased else self._kept.get(row.num) for row in rows}
         missing = [row for row in rows if known[row.num] is None]
         fresh = dict(zip([row.num for row in missing], self._open(connection, missing), strict=True))

@@ -68,7 +68,7 @@ def open_rights(connection: Connection, pseudonym: Pseudonym | None) -> Iterator
     tables = load_tables(connection)
     for root in tables.roots.values():
         if tables.repos[root.repo_num].has_members:
-            yield _open_repo(connection, tables, root, pseudonym or _themselves)
+            yield _open_repo(connection, tables, root, pseudonym or _unchanged)
 
 
 def _open_repo(
@@ -84,7 +84,7 @@ def _open_repo(
     )
 
 
-def _themselves(user: UserId) -> UserId:
+def _unchanged(user: UserId) -> UserId:
     return user
 
 

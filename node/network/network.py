@@ -268,7 +268,7 @@ class Network(PeerRegistry):
 async def watch_clock(clock: Callable[[], float], woken: Callable[[], None]) -> None:
     """Call `woken` after each sleep of this machine that ended connections, until cancelled.
 
-    In a sleep trio's clock stands still, and the other one goes on.
+    While the machine sleeps, trio's clock stands still and `clock` goes on.
     """
     while True:
         wall, counted = clock(), trio.current_time()

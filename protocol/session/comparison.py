@@ -145,7 +145,7 @@ class Comparison:
             outputs += self._run(progress, Compared.QUIET if is_due else Compared.CHECK)
         return outputs
 
-    def hurry(self, progress: TopicProgress) -> list[Output]:
+    def begin_later_round(self, progress: TopicProgress) -> list[Output]:
         """Schedule a later round of a topic, if any of the peer's commits were left out."""
         if progress.has_left_out:
             progress.rounds.checks = LATER_ROUND_CHECKS << LATER_ROUND_DOUBLINGS_MAX

@@ -333,7 +333,8 @@ class CheckDue:
 
 @dataclass(frozen=True, slots=True)
 class RoomWanted:
-    """Tick: topics wait for their turn, so that others are compared again as soon as nothing is on its way, or put by."""
+    """Tick while topics wait for room: compare those that have room again, or set them aside, once nothing of them
+    is on its way."""
 
 
 @dataclass(frozen=True, slots=True)

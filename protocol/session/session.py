@@ -574,7 +574,7 @@ EVENTS: Final[Mapping[type[events.Event], Callable[[Session, Any], list[Output]]
         _topic_event(events.WantedFound, lambda s, topic, e: s.transfer.wanted_found(topic, e)),
         _topic_event(events.BatchLoaded, lambda s, topic, e: s.transfer.loaded(topic, e)),
         _topic_event(events.BatchIngested, Session.note_ingested),
-        _topic_event(events.RoundWanted, lambda s, topic, e: s.comparison.hurry(topic)),
+        _topic_event(events.RoundWanted, lambda s, topic, e: s.comparison.begin_later_round(topic)),
         _topic_event(events.BlocksLoaded, lambda s, topic, e: s.transfer.blocks_loaded(topic, e)),
         _topic_event(events.BlocksWanted, lambda s, topic, e: s.transfer.fetch(topic, e.ids)),
         _topic_event(events.CommitsWanted, lambda s, topic, e: s.wanting.ask(topic, e.ids)),

@@ -29,7 +29,7 @@ _PAGE_SIZE: Final = 256
 
 
 class NumberSet:
-    """Numbers of commits, at under a byte each where many near it are in the set, and 160 bytes alone.
+    """Set of commit numbers: under a byte for each where numbers are dense, 160 bytes for a lone one.
 
     What a peer asks for and does not take may be all of a store.
     """
