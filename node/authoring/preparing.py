@@ -98,8 +98,7 @@ class Preparation:
                 self._start_due(repo, stored)
                 return
             self._merge(repo, stored)
-            heads = self._heads(repo)[:ACK_COUNT_MAX]
-            self._start_after(repo, self._replica.writing_epoch(repo), heads, stored)
+            self._start_at(repo, self._heads(repo), stored)
 
     def _start_due(self, repo: Repo, stored: IngestResult) -> None:
         """Start the epoch that the rules ask for, after merges that open nothing: no tip is clean, so what is opened leaks.
@@ -111,21 +110,25 @@ class Preparation:
         while not is_whole and self._is_due(repo):
             before = self._heads(repo)
             is_whole = len(before) <= ACK_COUNT_MAX
-            epoch, acks = self._replica.writing_epoch(repo), before
-            with self._replica.membership_lock:
-                membership = self._replica.membership(repo.repo_id)
-                if not is_whole:
-                    user = self._writer.keys.user
-                    acks = choose_for_init(membership, user, before) or before[:ACK_COUNT_MAX]
-                if not membership.epochs.is_within(epoch.epoch_id, acks):
-                    held = self._replica.tables.held_epochs(repo.num)
-                    started = membership.operations.in_order(
-                        one for one in membership.epochs.started_within(membership.at(acks))
-                    )
-                    epoch = [held[one.started_epoch] for one in started if one.started_epoch in held][-1]
-            self._start_after(repo, epoch, acks, stored)
+            self._start_at(repo, before, stored)
             if len(self._heads(repo)) >= len(before):
                 return
+
+    def _start_at(self, repo: Repo, heads: tuple[CommitId, ...], stored: IngestResult) -> None:
+        """Start an epoch after these heads, or as many as an init can name, published in an epoch of their past."""
+        epoch, acks = self._replica.writing_epoch(repo), heads
+        with self._replica.membership_lock:
+            membership = self._replica.membership(repo.repo_id)
+            if len(heads) > ACK_COUNT_MAX:
+                user = self._writer.keys.user
+                acks = choose_for_init(membership, user, heads) or heads[:ACK_COUNT_MAX]
+            if not membership.epochs.is_within(epoch.epoch_id, acks):
+                held = self._replica.tables.held_epochs(repo.num)
+                started = membership.operations.in_order(
+                    one for one in membership.epochs.started_within(membership.at(acks))
+                )
+                epoch = [held[one.started_epoch] for one in started if one.started_epoch in held][-1]
+        self._start_after(repo, epoch, acks, stored)
 
     def _start_after(
         self, repo: Repo, published_in: Epoch, heads: tuple[CommitId, ...], stored: IngestResult

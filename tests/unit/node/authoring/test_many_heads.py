@@ -290,7 +290,7 @@ def _say_beside(
             found.append(encoded)
         if len(found) == number:
             break
-    target.receive(*found)
+    target.receive(*found, topic=carol.epoch.topic)
 
 
 @pytest.fixture
@@ -342,3 +342,22 @@ def test_after_a_merge_a_place_is_compared_with_the_one_before_in_one_step(
     alice.author.write(branch, Post("after"))
     assert len(alice.heads) < ACK_COUNT_MAX
     assert len(compared) < 64
+
+
+def test_an_epoch_is_started_beside_more_heads_than_an_init_can_name_that_came_after_a_merge(
+    writers: tuple[Person, Person, Branch], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None of those that are first by their ids has the epoch in use in its past."""
+    alice, carol, _ = writers
+    alice.author.start_epoch(alice.repo)
+    head, merge = write_until(alice), alice.author.preparation._merge
+
+    def merge_and_hear(repo: Repo, stored: IngestResult) -> None:
+        merge(repo, stored)
+        _say_beside(carol, alice, 2 * ACK_COUNT_MAX, below=head)
+
+    monkeypatch.setattr(alice.author.preparation, "_merge", merge_and_hear)
+    before = len(alice.epochs)
+    alice.author.start_epoch(alice.repo)
+    assert len(alice.epochs) == before + 1
+    assert alice.epochs[-1].started_epoch == alice.epoch.epoch_id
