@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol.limits.formats import DEVICE_COUNT_MAX, MOVE_COUNT_MAX
-from tests.support.memberships import NAMES, USERS, Step, Twins, make_commit, parse, replay
+from tests.support.memberships import NAMES, USERS, Step, Twins, commit_id, make_commit, parse, replay
 from tests.support.reference_membership import ADMIN, MANAGE, OWNER, READ, WRITE
 from verifier import member_checkpoints
 from verifier.refusal import CommitRefused
@@ -170,6 +170,19 @@ def test_a_demotion_beside_a_move_lowers_what_is_passed_on() -> None:
     twins = replay(parse(f"{MOVED}ann - ben write < 3"))
     assert twins.check()["tab"] == WRITE
     assert refusal(f"{MOVED}ann - ben write < 3", "tab + dan write < m 5") == "not_permitted"
+
+
+def test_a_move_may_count_and_pass_on_less_than_its_credential_gives() -> None:
+    twins = replay(parse(f"{MOVED}tab . < m"))
+    operations = twins.real.operations
+    move, lent = operations[commit_id(4)], operations[commit_id(3)]
+    assert twins.real.now().is_undiminished(move)
+    assert twins.take(Step("ann", "remove", "ben", READ, (3,)))
+    now = twins.real.now()
+    assert now.counts(move)
+    assert not now.is_undiminished(move), "else what tab writes would stay (N1)"
+    assert now.is_undiminished(lent)
+    assert twins.check()["tab"] == READ
 
 
 def test_a_removal_by_a_successor_falls_with_what_was_passed_on() -> None:
