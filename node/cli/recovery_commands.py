@@ -36,6 +36,9 @@ def _print_list(answer: "RecoveryList") -> None:
     if answer["repos"]:
         rows = ((one["name"], _friends(one), str(one["need"])) for one in answer["repos"])
         print_table(("repo", "friends", "needed"), rows)
+        for one in answer["repos"]:
+            if one["advice"]:
+                say_wrapped(f"{one['name']}: {advice_of(one)}")
     else:
         say_wrapped("Nobody can let you in again. `ravel recovery friends` names friends.")
     if answer["persons"]:

@@ -268,7 +268,11 @@ class Recovery:
             for one in named:
                 assert isinstance(one.body, RecoveryFriends), "as it is listed"
                 if one.author == me and one.body.friends:
-                    own.append(_friends_view(repo, one.body.friends, one.body.threshold, called))
+                    view = _friends_view(repo, one.body.friends, one.body.threshold, called)
+                    gone = sum(friend not in members for friend in one.body.friends)
+                    if gone:  # a key that left signs no more, also where its place passed to another
+                        view["advice"] = f"{gone} of these friends signs no more: name friends anew"
+                    own.append(view)
                 elif me in one.body.friends:
                     others.append(
                         {

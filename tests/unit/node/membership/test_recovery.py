@@ -152,15 +152,19 @@ async def test_friends_who_were_replaced_let_nobody_in(
 async def test_friends_of_who_was_excluded_let_nobody_in(
     people: list[Node], tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    _, new, ben, cat, dan = people
+    ann, new, ben, cat, dan = people
     work = await friends_of_ann(people, tmp_path)
     texts = [await signed(one, tmp_path, new) for one in (ben, cat)]
+    await service_of(dan, tmp_path).people.members.leave("work", force=False)
+    await settle(ben, dan, ann)
+    (own,) = (await recovery(ann, tmp_path).show())["repos"]
+    assert own["advice"] == "1 of these friends signs no more: name friends anew"
     await service_of(ben, tmp_path).people.members.remove("work", "Ann", "")
-    await settle(ben, cat, dan)
-    (done,) = (await recovery(dan, tmp_path).finish(texts))["repos"]
+    await settle(ben, cat)
+    (done,) = (await recovery(cat, tmp_path).finish(texts))["repos"]
     assert not done["let_in"]
     assert done["advice"]
-    assert held(dan, work, new) is None
+    assert held(cat, work, new) is None
 
 
 async def test_what_names_no_friends_is_refused(
