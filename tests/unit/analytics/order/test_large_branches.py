@@ -1,6 +1,7 @@
 """Giants on a real Spark: whatever the graph and the ranges, the order is the kernel's, commit by commit."""
 
 import random
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from analytics.order import rank_check as witness
 from analytics.order.branch_tasks import LargeBranchRefused
 from analytics.order.linearize import OrderedBranches, digest_giants, digest_orders, linearize, order_branches
 from analytics.reading import limits
-from analytics.reading.export_reader import load_commits
+from analytics.reading.export_reader import load_commits, local_rows
 from tests.support.builders import World, timeline
 from tests.support.exports import export_node, id_of
 from tests.support.read_exports import read_export
@@ -158,6 +159,19 @@ def _ordered(spark: SparkSession, commits: Sequence[Commit], range_size: int) ->
         "cast(case when is_void then 1 when body_kind = 'checkpoint' then 2 else 0 end as tinyint) as mark",
     )  # fmt: skip
     return giants.order_giants(rows, {id_of("main"): len(commits)}, range_size)
+
+
+def test_a_row_goes_to_the_range_of_the_last_bound_that_is_not_above_it(spark: SparkSession) -> None:
+    generator = random.Random(1)
+    names = ["tangle", "rank", "commit_id"]
+    keys = [
+        (generator.randrange(2), generator.randrange(-2, 3), bytes([generator.randrange(4)]))
+        for _ in range(80)
+    ]
+    frame = local_rows(spark, "tangle int, rank bigint, commit_id binary", keys)
+    for bounds in ([], sorted(keys[:1]), sorted(keys[:9])):
+        rows = frame.select(*names, giants.range_of(names, bounds)).collect()
+        assert [row[3] for row in rows] == [bisect_right(bounds, key) for key in keys]
 
 
 def test_ranks_that_solve_the_equations_take_no_round_however_deep(spark: SparkSession) -> None:
