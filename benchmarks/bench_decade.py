@@ -8,7 +8,7 @@ there (SHARE 1: of full size, which takes most of an hour; it goes on after a ki
 - *start*: `ravel run` until `/readyz`, the quickest of some; the processor time of the daemon and its processes until then;
   the daemon's memory once it is quiet.
 - *write*: processor time of the daemon for one post in the commons.
-- *topics*: those that a connection has, directly and with a relay.
+- *topics*: those that a connection has, directly and with a relay; directly also once both sides have all.
 - *join*: a newcomer joins the commons by a link that leads through a counting proxy, until the first posts are there.
 - *first sync*: the newcomer's rate, and that of its last tenth beside its first; by the clock, and by its processor time,
   which tells more on a machine that others use too.
@@ -105,7 +105,7 @@ def measure(built: Path, folder: Path, rounds: int) -> Figures:
         figures["decade_topics_with_relay"] = (count_topics(node), "topics")
         relay.stop()
         repo, _ = _commons(node)
-        figures |= join(node, repo, folder / "newcomer")
+        figures |= join(node, repo, folder / "newcomer", _settle)
     finally:
         node.close()
         relay.close()

@@ -3,7 +3,7 @@
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,7 +16,7 @@ from benchmarks.daemons import resident_megabytes
 from benchmarks.memory import processor_seconds_of_daemon
 from node.runtime.errors import ServiceError
 from protocol.formats.links import PeerAddress, invitation_text, parse_invitation
-from tests.e2e.cluster import Peer, run_ravel
+from tests.e2e.cluster import Peer, run_ravel, until
 
 WAITED_SECONDS: Final = 3600.0
 """For a first sync of a million commits."""
@@ -29,8 +29,8 @@ Figures = dict[str, tuple[float, str]]
 """Value and unit by name."""
 
 
-def join(node: Peer, repo: str, home: Path) -> Figures:
-    """Have a newcomer join a repo of a running node, and fetch all of it."""
+def join(node: Peer, repo: str, home: Path, settle: Callable[[Peer], object]) -> Figures:
+    """Have a newcomer join a repo of a running node, fetch all of it, and come back when `settle` says that it is quiet."""
     wanted = _count_posts(node, repo)
     made = node.client.create_invitation(repo, permission="write", expires_seconds=86_400)["invitation"]
     newcomer = Peer(home, introduces=False)
@@ -45,6 +45,12 @@ def join(node: Peer, repo: str, home: Path) -> Figures:
             joining.start()
             figures = _watch(newcomer, repo, wanted, proxy, began)
             joining.join()
+            settle(newcomer)
+            newcomer.stop()
+            newcomer.start()
+            until(lambda: count_topics(newcomer) > 0, "the newcomer is back", WAITED_SECONDS)
+            settle(newcomer)
+            figures["decade_topics_level"] = (count_topics(newcomer), "topics")
             return figures
         finally:
             newcomer.close()
