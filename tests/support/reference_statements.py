@@ -96,7 +96,9 @@ class Follower:
         mine, theirs = before.level(op.author), before.level(op.user)
         if op.kind == "remove":
             if op.level >= theirs:
-                return False
+                if op.is_leave or mine < WRITE:
+                    return False
+                raise Waits  # what a member held that left is not stated
             return op.is_leave or self._may_remove(number, op, before, mine)
         if op.kind == "join":
             return self._may_join(op, before)
