@@ -307,6 +307,22 @@ def _(s):
     return after(s, cat=None, phone="read", ben=None, tablet="write", gus=None)
 
 
+@case("a demotion beside a move, and what is written by the place", "R3", "N1")
+def _(s):
+    placed(s, ("cat", "phone"), ("ben", "tablet"))
+    base = s.heads()
+    moved = s.move("cat", "phone", s.cat, acks=base)
+    other = s.move("ben", "tablet", s.ben, acks=base)
+    one = s.note("phone", branch=s.b, acks=[s.b], place=[moved], expect="void")
+    s.note("tablet", branch=s.b, acks=[s.b], place=[other])
+    s.grant("tablet", "gus", "write", acks=[other])
+    s.remove("ann", "cat", "read", acks=base)
+    s.remove("ann", "ben", "write", acks=base)
+    s.note("phone", branch=s.b, acks=[one], place=[moved], expect="void")
+    s.note("phone", branch=s.b, acks=[one], expect="not_permitted", by_writer=True)
+    return after(s, cat=None, phone="read", ben=None, tablet="write", gus=None)
+
+
 @case("an exclusion after a move leaves the place, and what the old key does beside it is void", "R4", "M7")
 def _(s):
     placed(s, ("cat", "phone"), ("cat", "tablet"))
