@@ -281,7 +281,8 @@ def _count_missing(membership: Membership, proposal: Operation) -> int:
     if isinstance(body, ProposeRemoval) and council is not None:
         signers = find_council_signers(operations, now)
         if body.user in signers or not find_covering(operations, now):
-            return council.council - len(find_approving(operations, proposal, now).intersection(signers))
+            approving = find_approving(operations, proposal, now).intersection(signers)
+            return council.council - len(set[UserId]().union(*(signers[user] for user in approving)))
     demands = find_demands(operations, now, proposal, find_in_force(operations, now))
     return max((demand.threshold - len(demand.approvals) for demand in demands), default=0)
 

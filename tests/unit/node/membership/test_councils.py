@@ -6,14 +6,16 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
-from node.membership.quorums import Quorums
+from node.membership.quorums import Quorums, _count_missing
 from node.runtime.errors import ServiceError
 from node.sync.addresses import AddressSource
-from protocol.formats.body import Permission
+from protocol.formats.body import Approve, DeviceGrant, Move, Permission, ProposeRemoval
 from protocol.formats.text import id_text
 from tests.support.machine import fail_after
+from tests.support.memberships import USERS, commit_id
 from tests.support.nodes import Node, connected, ids, meet, members_of, open_nodes, together, until_equal
 from tests.support.served import served
+from tests.unit.verifier.test_quorums import History, make_council
 
 
 @pytest.fixture
@@ -86,6 +88,20 @@ async def test_two_founders_exclude_the_third_who_reads_and_appoints_nobody_any_
 async def _rights(node: Node) -> dict[str, str]:
     members = (await members_of(node).list_all(""))["members"]
     return {one["user"]: one["permission"] for one in members}
+
+
+def test_what_is_missing_is_counted_by_founders_places() -> None:
+    history = History(make_council())
+    history.do("ann", DeviceGrant(USERS["tab"], Permission.READ), 0)
+    history.do("ben", DeviceGrant(USERS["tab"], Permission.READ), 0)
+    moves = [
+        history.do(name, Move(USERS["tab"], commit_id(0)), lent) for lent, name in ((1, "ann"), (2, "ben"))
+    ]
+    proposal = history.do("cat", ProposeRemoval(USERS["cat"], None), *moves)
+    proposed = history.membership.operations[commit_id(proposal)]
+    assert _count_missing(history.membership, proposed) == 2
+    history.do("tab", Approve(commit_id(proposal)))
+    assert _count_missing(history.membership, proposed) == 0
 
 
 async def test_who_founds_and_how_many_sign_is_asked_for_rightly(tmp_path: Path, nodes: list[Node]) -> None:
