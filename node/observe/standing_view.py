@@ -254,6 +254,8 @@ def without_peers(standing: RepoStanding) -> RepoStanding:
     state, parts = standing["state"], standing["parts"]
     if state in _SAID_WITHOUT_PEERS:
         parts = [{"code": state}]
+    elif state == "former":
+        parts = parts[:1]  # where a place passed on, the others say who has the move
     return {**standing, "parts": parts, "in_sync_with": []}
 
 

@@ -79,6 +79,10 @@ def test_nobody_is_asked_whether_to_exclude_somebody_who_is_not_there(
         assert run_command(monkeypatch, "member", "exclude", "notes", called) == 2
         assert "Exclude Ben from notes?" in asked[-1]
         assert "2 devices of the same person will go along: ssssssssssss, Desk." in asked.pop()
+    assert run_command(monkeypatch, "member", "exclude", "notes", "Dan") == 2
+    assert asked.pop().startswith(
+        "Dan left on 1970-01-01 00:00 UTC. From now on nothing counts in notes that this key writes beside its leave. "
+    )
     assert run_command(monkeypatch, "member", "exclude", "notes", "Ben", "--alone") == 2
     assert "go along" not in asked.pop()
 

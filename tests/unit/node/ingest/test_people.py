@@ -45,6 +45,21 @@ def test_a_petname_goes_before_what_is_stated() -> None:
     assert [found.name(REPO, one) for one in (ANN, BEN, CAT)] == ["Ann from work", "Ben", ""]
 
 
+def test_a_person_keeps_its_name_when_its_place_passes_to_a_device() -> None:
+    """What the device called itself before is a name among devices."""
+    made = People()
+    names = {ANN: StatedName("Ann", None, 1), BEN: StatedName("Pocket", None, 2)}
+    facts = replace(NO_FACTS, stated=names, persons={ANN: BEN}, moved={ANN: (BEN, 3)})
+    made.set_facts({REPO: facts}, [REPO])
+    assert [made.name(REPO, one) for one in (ANN, BEN)] == ["Ann", "Ann"]
+    renamed = replace(facts, stated={**names, BEN: StatedName("Anna", None, 4)})
+    made.set_facts({REPO: renamed}, [REPO])
+    assert [made.name(REPO, one) for one in (ANN, BEN)] == ["Anna", "Anna"]
+    made.set_petnames({AnyId(ANN): "my Ann"}, {})
+    assert [made.name(REPO, one) for one in (ANN, BEN)] == ["my Ann", "my Ann"]
+    assert made.person_petname(REPO, BEN) == "my Ann"
+
+
 def test_who_states_no_name_any_more_has_none() -> None:
     assert people({ANN: None}).name(REPO, ANN) == ""
 

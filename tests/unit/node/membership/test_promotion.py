@@ -199,3 +199,29 @@ async def test_somebody_who_left_is_excluded_by_name(
     assert [one["kind"] for one in changes][-2:] == ["left", "excluded"]
     with pytest.raises(ServiceError, match="no member"):
         await ruling.remove("work", "Ben", "")
+
+
+async def test_a_copy_of_the_old_key_writes_beside_the_move_until_it_is_excluded(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    laptop, phone, copy, boss = people
+    copy.replica.close()
+    copy.user_seed = laptop.user_seed
+    copy.open()
+    work = await member_of(boss, laptop)
+    await join(phone, laptop, tmp_path)
+    await settle(laptop, boss, phone)
+    await copy.joiner.follow(boss.capability())
+    await settle(boss, copy)
+    await service_of(laptop, tmp_path).people.pairing.promote(user(phone))
+    await settle(laptop, phone, boss)
+    copy.replica.own_feeds.uncertain = frozenset()  # a thief's node asks nobody
+    copy.write(main_of(copy, work), "beside the move")
+    await settle(boss, copy)
+    assert count_posts(boss, work, laptop) == 1, "it acts by an older past"
+
+    # Exclusion of the person names the old key too: what it writes without knowing of it is void.
+    await members(boss, tmp_path).remove("work", user(phone), "")
+    assert count_posts(boss, work, laptop) == 1, "what the excluder had seen stays"
+    with pytest.raises(ServiceError):
+        copy.write(main_of(copy, work), "after it has heard of the move")

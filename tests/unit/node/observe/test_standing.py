@@ -365,6 +365,14 @@ CASES: dict[str, tuple[RepoFacts, Outlook, Unheld | int | None, str, str]] = {
         "former",
         "you are no member any more, and read what was shared with you",
     ),
+    "place_passed_on": (
+        replace(MEMBER, is_member=False, is_behind=True, moved_to="Pocket"),
+        LEVEL,
+        0,
+        "former",
+        "your place has passed to Pocket: what is here stays, and this computer writes no more; "
+        f"in sync with peer {SHORT} {SINCE}",
+    ),
     "reader_cut_off": (
         replace(READER, is_behind=True),
         LEVEL,
