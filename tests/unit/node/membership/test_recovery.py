@@ -101,8 +101,8 @@ async def test_two_of_three_friends_let_a_new_key_in(
     (let_in,) = (await service_of(ann, tmp_path).people.pairing.list_all())["let_in"]
     assert (let_in["device"], let_in["name"]) == (user(new), "work")
     assert sorted(let_in["friend_names"]) == ["Ben", "Cat"]
-    done = await service_of(ann, tmp_path).people.members.remove("work", user(new), "")
-    assert done["devices"] == [], "what friends gave in its place, it takes back without an admin"
+    removed = await service_of(ann, tmp_path).people.members.remove("work", user(new), "")
+    assert removed["devices"] == [], "what friends gave in its place, it takes back without an admin"
     assert (await service_of(ann, tmp_path).people.pairing.list_all())["let_in"] == []
     assert (told["recovered"]["user"], told["recovered"]["author_name"]) == (user(new), "Ann")
     assert sorted(told["recovered"]["friend_names"]) == ["Ben", "Cat"]
