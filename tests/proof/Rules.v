@@ -3,7 +3,7 @@
     Written from that page and from nothing else; `num` is a commit's identity, causes have smaller ones. Everything is
     computed from the set of operations, by the questions as the rules state them. The fuel is a bound on how many
     questions lead from one to the last; Unique.v proves that more gives the same.
-    Left out: councils (Q4), links, profiles, branches, devices, dates (an invitation is `late` or not), N2 to N4. *)
+    Left out: councils (Q4), links, profiles, branches, devices, moves, recovery friends, dates (an invitation is `late` or not), N2 to N4. *)
 
 From Coq Require Import List Arith Bool.
 Import ListNotations.
@@ -234,12 +234,24 @@ Definition needed (a : nat) (d : deed) : nat :=
   | Act l => l
   end.
 
+(** What a removal of another is to take: rights above what it leaves. Where none is held, those that leaves alone took. *)
+Definition to_take (P : list entry) (u l : nat) : list right :=
+  let above := filter (fun r => l <? snd r) in
+  let stays r := counts P (fst r)
+    &&& negb (some (fun m => negb (is_leave m) &&& takes (holds (fuel P) P) m (after P u) r None) P) in
+  match above (held P u) with
+  | [] => filter stays (above (rights_of (after P u) READ))
+  | found => found
+  end.
+
 (** M7, for a removal of another *)
 Definition may_remove (P : list entry) (e : entry) (u l : nat) : bool :=
   let W := e :: P in
   let acting := filter (holds_in W (deed_of e)) (rights e) in
-  (WRITE <=? level P (author e))
-  &&& every (fun r => (snd r <=? l) ||| some (fun a => senior a r) acting) (held P u).
+  match to_take P u l with
+  | [] => false
+  | taken => (WRITE <=? level P (author e)) &&& every (fun r => some (fun a => senior a r) acting) taken
+  end.
 
 (** M4 *)
 Definition may_join (P : list entry) (u i : nat) : bool :=
@@ -263,7 +275,7 @@ Definition may (P : list entry) (e : entry) : bool :=
   let mine := level P (author e) in
   match does e with
   | Found founders => match P with [] => has (author e) founders | _ => false end
-  | Remove u l => (l <? level P u) &&& (is_leave e ||| may_remove P e u l)
+  | Remove u l => if is_leave e then l <? level P u else may_remove P e u l
   | Join i => may_join P (author e) i
   | Withdraw t => some (fun o => (num o =? t) &&& (author o =? author e)) P
   | Grant u l => (needs e <=? mine) &&& (level P u <? l)
