@@ -57,7 +57,7 @@ def step(story, words, done, **how):
         return story.grant(author, *rest, **how)
     if verb == "*":
         return story.device(author, *rest, **how)
-    if verb == "move":
+    if verb == ">":
         return story.move(author, rest[0], done[rest[1]], **how)
     if verb == "friends":
         return story.friends(author, int(rest[0]), rest[1:], **how)
