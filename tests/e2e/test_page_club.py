@@ -224,7 +224,7 @@ def test_what_is_known_of_a_person_stands_beside_the_members(tmp_path: Path, pag
         page.click("#devices .danger")
         page.click("dialog[open] .danger")
         page.until("document.querySelectorAll('#devices > li').length === 1", 60)
-        until(lambda: bob.client.list_devices()["removed_by"], "bob's computer knows", 60)
+        until(lambda: bool(bob.client.list_devices()["removed_by"]), "bob's computer knows", 60)
         enter(page, bob)
         open_panel(page, "devices")
         page.until(says("removed from the devices of", "document.getElementById('device-removed')"))
