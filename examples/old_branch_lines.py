@@ -22,4 +22,6 @@ def main(home: str, branch: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit("usage: python examples/old_branch_lines.py HOME BRANCH")
     main(*sys.argv[1:])

@@ -112,6 +112,7 @@ class _Deaf:
 
     def __init__(self, node: Node) -> None:
         self.replica, self.run_blocking, self.windows = node.replica, node.hub.run_blocking, node.hub.windows
+        self.store_name = node.hub.store_name
 
     async def write(self, *_: object) -> dict[int, int]:
         return {}
