@@ -21,6 +21,7 @@ from protocol.formats.body import (
     BranchLink,
     DeviceGrant,
     ErasedBody,
+    FriendSignature,
     Grant,
     Invite,
     Join,
@@ -40,7 +41,7 @@ from protocol.formats.body import (
 )
 from protocol.formats.commit import NO_EPOCH
 from protocol.formats.epochs import EpochHand, EpochInit, Prekey
-from protocol.ids import BranchId, CommitId, EpochId, UserId
+from protocol.ids import BranchId, CommitId, EpochId, Signature, UserId
 from verifier.tangle import Tangle
 from verifier.user_sets import UserNumbers, UserSet
 
@@ -52,6 +53,8 @@ _DECIDING: Final = (Grant, DeviceGrant, RecoveryGrant, Move, Invite, Quorum, App
 """Bodies on whose operations verdicts on others may rest, beside removals and revocations."""
 _PREKEYS_BESIDE_MAX: Final = 8
 """Statements beside a prekey that are remembered with it: a member may make any number of them beside one another."""
+_CHECKED: Final = Signature(bytes(64))
+"""Signature that stands for those of recovery friends, which nobody looks at once they were found to hold."""
 
 
 COUNCIL: Final = Permission.OWNER + 1
@@ -159,6 +162,7 @@ class Operations:
         self._grants: dict[UserId, list[Operation]] = {}
         self._origins: dict[CommitId, CommitId] = {}
         self._moves_to: dict[UserId, list[Operation]] = {}
+        self._behind: dict[CommitId, int] = {}
         self._authored: dict[UserId, list[Operation]] = {}
         self._deciding: dict[UserId, list[Operation]] = {}
         self._under: dict[CommitId, list[Operation]] = {}
@@ -251,6 +255,9 @@ class Operations:
                 self._removals_of.setdefault(made.body.user, []).append(made)
                 if not made.is_leave:
                     self._removals_by_others.setdefault(made.body.user, []).append(made)
+                if made.is_device_removal and made.author in self._moves_to:
+                    keys = self.with_forerunners(made.author, lambda move: self.precedes(move, made))
+                    self._behind[made.commit_id] = self.numbers.bits(keys)
                 self.removals.append(made)
             case Revoke():
                 self._revocations_of.setdefault(made.body.invitation, []).append(made)
@@ -323,7 +330,15 @@ class Operations:
         body = operation.body
         if isinstance(body, ErasedBody | Offer) or operation.is_leave:
             return self._bodies.setdefault(body, body)
-        return body
+        return self._without_signatures(body) if isinstance(body, RecoveryGrant) else body
+
+    def _without_signatures(self, body: RecoveryGrant) -> RecoveryGrant:
+        """Return what stays in memory of a recovery grant: who signed it, by the naming's copies of their ids."""
+        naming = self[body.friends].body
+        assert isinstance(naming, RecoveryFriends), "M20"
+        signers = {one.friend for one in body.signatures}
+        held = tuple(FriendSignature(one, _CHECKED) for one in naming.friends if one in signers)
+        return replace(body, signatures=held)
 
     def since(self, num: int) -> list[Operation]:
         """Return the operations of this number and later ones."""
@@ -393,6 +408,10 @@ class Operations:
                     found.add(one.author)
                     ahead.append(one.author)
         return found
+
+    def is_behind(self, removal: Operation, user: UserId) -> bool:
+        """Return True if a user is the author of a device removal, or a forerunner of it in its past. Costs O(1)."""
+        return user == removal.author or bool(self._behind.get(removal.commit_id, 0) & self.numbers.bit(user))
 
     def removals_of(self, user: UserId) -> Sequence[Operation]:
         """Return the removals that take permissions from this user, the user's own leaves and moves too."""

@@ -290,8 +290,8 @@ class Rights:
         if removal.is_leave:
             is_heard = not deed.ignores_leaves and deed.follows(removal)
             return is_heard and not operations.precedes(removal, credential)
-        if removal.is_device_removal and not is_own_device_grant(
-            operations, credential, removal.author, lambda move: operations.precedes(move, removal)
+        if removal.is_device_removal and not (
+            credential.is_device_grant and operations.is_behind(removal, credential.author)
         ):
             return False
         return (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from protocol.crypto.keys import BlockKey, UserSeed
-from protocol.crypto.signing import public_key
+from protocol.crypto.signing import key_pair, public_key, sign
 from protocol.formats.block import Reference
 from protocol.formats.body import (
     Answer,
@@ -19,12 +19,17 @@ from protocol.formats.body import (
     BranchAdd,
     BranchLink,
     CouncilInit,
+    DeviceGrant,
     ErasedBody,
     FeedEnd,
+    FriendSignature,
     Grant,
+    Move,
     Offer,
     Permission,
     ProposeRemoval,
+    RecoveryFriends,
+    RecoveryGrant,
     Remove,
     RepoInit,
     UnknownBody,
@@ -32,14 +37,14 @@ from protocol.formats.body import (
 from protocol.formats.commit import NO_EPOCH
 from protocol.formats.content import Post
 from protocol.formats.epochs import Prekey
-from protocol.formats.proofs import certify_repo
+from protocol.formats.proofs import certify_repo, recovery_digest
 from protocol.ids import AgreementKey, BranchId, CommitId, EpochId, UserId, root_branch
-from protocol.limits.formats import OFFER_WITHDRAWALS_MAX, OFFERS_OF_AUTHOR_MAX
+from protocol.limits.formats import OFFER_WITHDRAWALS_MAX, OFFERS_OF_AUTHOR_MAX, RECOVERY_FRIEND_COUNT_MAX
 from tests.support.ids import as_commit_id, as_object_id
 from tests.support.memberships import KEY, REPO, REPO_SEED, USERS, make_commit, make_init
 from verifier import offers
 from verifier.membership import Membership
-from verifier.operations import Operation
+from verifier.operations import Operation, Operations
 from verifier.refusal import CommitRefused
 from verifier.resolution import Resolution
 from verifier.tangle import Tangle
@@ -301,6 +306,26 @@ def _exclude_another(repo: Repo, number: int) -> None:
     repo.last = repo.say("ann", Remove(user, None, ()), repo.last)
 
 
+_FRIENDS = [UserSeed(bytes([number]) * 32) for number in range(1, RECOVERY_FRIEND_COUNT_MAX + 1)]
+
+
+def _name_friends() -> RecoveryFriends:
+    friends = (UserId(bytes([*public_key(seed)])) for seed in _FRIENDS)  # copies, as commits bring them
+    return RecoveryFriends(tuple(sorted(friends)), RECOVERY_FRIEND_COUNT_MAX)
+
+
+def _recover(repo: Repo) -> None:
+    """Let a device of ben's in by all friends' signatures, beside all that ben did before."""
+    naming = next(iter(repo.membership.operations.namings.get(USERS["ben"], ())), None)
+    friends = repo.say("ben", _name_friends(), repo.last) if naming is None else naming.commit_id
+    digest = recovery_digest(REPO, friends, USERS["eve"], Permission.READ)
+    signed = sorted(
+        (UserId(bytes([*public_key(seed)])), sign(key_pair(seed)[1], digest)) for seed in _FRIENDS
+    )
+    signatures = tuple(FriendSignature(*one) for one in signed)
+    repo.say("ben", RecoveryGrant(friends, USERS["eve"], Permission.READ, signatures), friends)
+
+
 _STATED_OFTEN: dict[str, tuple[int, Callable[[Repo, int], object]]] = {
     "exclusion": (5_000, _exclude_another),
     "leave": (
@@ -313,6 +338,8 @@ _STATED_OFTEN: dict[str, tuple[int, Callable[[Repo, int], object]]] = {
         800,
         lambda repo, number: repo.say("ben", Prekey(AgreementKey(number.to_bytes(16, "big") * 2)), repo.last),
     ),
+    "naming": (1_700, lambda repo, _: repo.say("ben", _name_friends(), repo.last)),
+    "recovery grant": (1_500, lambda repo, _: _recover(repo)),
 }
 """Statements that anyone may repeat without end, each with the bytes of memory that it may take."""
 
@@ -338,6 +365,23 @@ def test_what_is_stated_often_takes_memory_by_its_number(kind: str, monkeypatch:
 
     measure(20)  # what is made once, that of a measurement of coverage too
     assert (measure(160) - measure(80)) / 80 < bytes_max
+
+
+def test_what_device_removals_take_is_found_without_a_look_at_the_moves_to_their_author(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pair may move beside all its other moves, and remove beside all its other removals, without end."""
+    place = repo.membership.operations.grants_of(USERS["ben"])[0].commit_id
+    lent = repo.say("ben", DeviceGrant(USERS["eve"], Permission.READ), repo.last)
+    first = repo.say("ben", DeviceGrant(USERS["fay"], Permission.READ), lent)
+    moves = [repo.say("ben", Move(USERS["eve"], place), first) for _ in range(3)]
+    beside = repo.say("ben", DeviceGrant(USERS["fay"], Permission.READ), lent)
+    for _ in range(3):
+        repo.say("eve", Remove(USERS["fay"], None, ()), moves[0])
+    monkeypatch.setattr(Operations, "with_forerunners", None)
+    now = repo.membership.now()
+    assert now.permission(USERS["fay"]) is None
+    assert now.counts(repo.membership.operations[beside])
 
 
 def test_a_removal_costs_no_more_the_more_a_writer_proposed_that_no_signer_approved(
