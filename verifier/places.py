@@ -5,10 +5,11 @@ as another's only where that one has said to be its device.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from protocol.formats.body import Move, RecoveryGrant
 from protocol.formats.devices import Device, DeviceEnd
-from protocol.ids import UserId
+from protocol.ids import CommitId, UserId
 from verifier.operations import Operation, Operations
 from verifier.resolution import Resolution
 
@@ -40,6 +41,8 @@ def find_agreed(
 ) -> dict[UserId, Operation]:
     """Return those of some moves whose user has stated to be a device of the author, or of one whose place that had.
 
+    Costs O(moves and statements).
+
     Args:
         moves: Moves, as `find_moves` found them.
         words: Device statements whose inner signatures hold (`is_signed`).
@@ -56,13 +59,15 @@ def find_agreed(
             pair = body.person, body.device
             until[pair] = max(until.get(pair, 0), body.until)
     heirs = find_heirs(moves)
+    agreed = {
+        (heirs.get(person, person), device)
+        for (person, device), at in since.items()
+        if at > until.get((person, device), -1) and person in moves
+    }
     found: dict[UserId, Operation] = {}
     for old, move in moves.items():
         assert isinstance(move.body, Move), "as it is listed"
-        heir = heirs.get(old, old)
-        persons = {old, *(one for one, last in heirs.items() if last == heir)}
-        pairs = [(one, move.body.user) for one in persons]
-        if any(since.get(pair, -1) > until.get(pair, -1) for pair in pairs):
+        if (heirs.get(old, old), move.body.user) in agreed:
             found[old] = move
     return found
 
@@ -72,23 +77,29 @@ def find_recovered(
 ) -> dict[UserId, UserId]:
     """Map each member whom friends let in, and who holds no rights but a person's device grants, to that person.
 
-    The person named these friends, so their signatures say whose key it is. Costs O(recovery grants).
+    The person named these friends, so their signatures say whose key it is. Costs O(recovery grants, credentials of these).
 
     Args:
         operations: All that is here.
         now: What counts.
         heirs: Users who passed their place on, each with who has it now.
     """
+
+    @cache  # friends may let one key in any number of times
+    def find_giver(user: UserId) -> tuple[UserId | None, set[CommitId]]:
+        held = now.credentials_of(user)
+        givers = {heirs.get(one.author, one.author) for one in held}
+        is_device = len(givers) == 1 and all(one.is_device_grant for one in held)
+        return givers.pop() if is_device else None, {one.commit_id for one in held}
+
     found: dict[UserId, UserId] = {}
     for member, grants in operations.recovery_grants.items():
         person = heirs.get(member, member)
         for grant in grants:
             assert isinstance(grant.body, RecoveryGrant), "as it is listed"
-            user = grant.body.user
-            held = now.credentials_of(user)
-            givers = {heirs.get(one.author, one.author) for one in held}
-            if grant in held and givers == {person} and all(one.is_device_grant for one in held):
-                found[user] = person
+            giver, held = find_giver(grant.body.user)
+            if giver == person and grant.commit_id in held:
+                found[grant.body.user] = person
     return found
 
 

@@ -3,7 +3,7 @@
 `node.membership.devices` has what is done without being asked.
 """
 
-from functools import partial
+from functools import cache, partial
 from shlex import quote
 from typing import Final
 
@@ -383,12 +383,13 @@ class Pairing:
             )
             with replica.membership_lock:
                 membership = replica.membership(repo.repo_id)
-                now, grants = membership.now(), membership.operations.recovery_grants
+                credentials_of = cache(membership.now().credentials_of)
+                grants = membership.operations.recovery_grants
                 counting = [
                     (one, one.body)
                     for member in grants.keys() & mine
                     for one in grants[member]
-                    if isinstance(one.body, RecoveryGrant) and one in now.credentials_of(one.body.user)
+                    if isinstance(one.body, RecoveryGrant) and one in credentials_of(one.body.user)
                 ]
             for one, body in counting:
                 friends = [signed.friend for signed in body.signatures]

@@ -4,6 +4,7 @@ import gc
 import tracemalloc
 from collections.abc import Callable
 from itertools import count
+from typing import NoReturn
 
 import pytest
 from hypothesis import given
@@ -36,15 +37,17 @@ from protocol.formats.body import (
 )
 from protocol.formats.commit import NO_EPOCH
 from protocol.formats.content import Post
+from protocol.formats.devices import Device
 from protocol.formats.epochs import Prekey
 from protocol.formats.proofs import certify_repo, recovery_digest
-from protocol.ids import AgreementKey, BranchId, CommitId, EpochId, UserId, root_branch
+from protocol.ids import AgreementKey, BranchId, CommitId, EpochId, Signature, UserId, root_branch
 from protocol.limits.formats import OFFER_WITHDRAWALS_MAX, OFFERS_OF_AUTHOR_MAX, RECOVERY_FRIEND_COUNT_MAX
 from tests.support.ids import as_commit_id, as_object_id
 from tests.support.memberships import KEY, REPO, REPO_SEED, USERS, make_commit, make_init
-from verifier import offers
+from verifier import offers, places
 from verifier.membership import Membership
 from verifier.operations import Operation, Operations
+from verifier.places import find_heirs, find_moves
 from verifier.refusal import CommitRefused
 from verifier.resolution import Resolution
 from verifier.tangle import Tangle
@@ -382,6 +385,49 @@ def test_what_device_removals_take_is_found_without_a_look_at_the_moves_to_their
     now = repo.membership.now()
     assert now.permission(USERS["fay"]) is None
     assert now.counts(repo.membership.operations[beside])
+
+
+def test_who_was_let_in_by_friends_any_number_of_times_is_looked_at_once(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """These are facts that each change of the membership has found anew."""
+    for _ in range(4):
+        _recover(repo)
+    asked: list[UserId] = []
+    real = Resolution.credentials_of
+
+    def credentials_of(now: Resolution, user: UserId) -> list[Operation]:
+        asked.append(user)
+        return real(now, user)
+
+    monkeypatch.setattr(Resolution, "credentials_of", credentials_of)
+    found = places.find_recovered(repo.membership.operations, repo.membership.now(), {})
+    assert found == {USERS["eve"]: USERS["ben"]}
+    assert asked == [USERS["eve"]]
+
+
+def test_for_none_of_the_moves_all_others_are_gone_through(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = repo.membership.operations.grants_of(USERS["ben"])[0].commit_id
+    lent = repo.say("ben", DeviceGrant(USERS["eve"], Permission.READ), repo.last)
+    moved = repo.say("ben", Move(USERS["eve"], place), lent)
+    lent = repo.say("eve", DeviceGrant(USERS["fay"], Permission.READ), moved)
+    repo.say("eve", Move(USERS["fay"], moved), lent)
+    operations, now = repo.membership.operations, repo.membership.now()
+
+    class Heirs(dict[UserId, UserId]):
+        def items(self) -> NoReturn:
+            raise AssertionError("of thousands of moves all would be compared with all")
+
+    monkeypatch.setattr(places, "find_heirs", lambda moves: Heirs(find_heirs(moves)))
+    moves = find_moves(operations, now)
+    unsigned = Signature(bytes(64))
+    said = Device(USERS["ben"], USERS["fay"], 1, unsigned, unsigned)
+    last = repo.say("cat", said, repo.last)
+    words = [operations[last]]
+    agreed = places.find_agreed(moves, words, repo.membership.now())
+    assert [*agreed] == [USERS["eve"]], "it said to be the device of one whose place that had"
 
 
 def test_a_removal_costs_no_more_the_more_a_writer_proposed_that_no_signer_approved(
