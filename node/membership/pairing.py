@@ -178,7 +178,7 @@ class Pairing:
         others = await run(self._others, home) if home.person == me else [home.person]
         key = resolve("device", device, ((user, self._name(home, user), user) for user in others))
         promotion = Promotion(self._hub, self._author, self._keeper)
-        return {"device": id_text(key), "repos": await promotion.pass_all(home, key)}
+        return {"device": id_text(key), "repos": await promotion.pass_all(home, key, others)}
 
     # --- steps ---
 

@@ -1,5 +1,6 @@
 """User action that passes a person's place on: in each repo from the first device to another, which is the first then."""
 
+from collections.abc import Collection
 from functools import partial
 from shlex import quote
 
@@ -31,9 +32,15 @@ class Promotion:
         self._author = author
         self._keeper = keeper
 
-    async def pass_all(self, home: DevicesHome, device: UserId) -> list[MovedRepo]:
-        """Pass the place on in every repo in which this user holds one, or passed it on before."""
-        repos = await self._hub.run_blocking(self._find_repos, home)
+    async def pass_all(
+        self, home: DevicesHome, device: UserId, others: Collection[UserId]
+    ) -> list[MovedRepo]:
+        """Pass the place on in every repo in which this user holds one, or passed it on before.
+
+        Raises ServiceError if it passed to another one of these `others` in some repo: the device would have no place there,
+        and neither of the two could give it that.
+        """
+        repos = await self._hub.run_blocking(self._find_repos, home, {*others} - {device})
         return [await self._pass_on(home, repo, device) for repo in repos]
 
     async def _pass_on(self, home: DevicesHome, repo: Repo, device: UserId) -> MovedRepo:
@@ -52,8 +59,11 @@ class Promotion:
             done["advice"] = f"{error.message}; {error.advice or 'try again'}"
         return done
 
-    def _find_repos(self, home: DevicesHome) -> list[Repo]:
-        """List the repos; that of the devices comes last, so that what fails before can be tried again."""
+    def _find_repos(self, home: DevicesHome, others: Collection[UserId]) -> list[Repo]:
+        """List the repos; that of the devices comes last, so that what fails before can be tried again.
+
+        Raises ServiceError if the place passed to one of these `others`.
+        """
         replica, me = self._hub.replica, self._author.user
         found = []
         with replica.membership_lock:
@@ -61,7 +71,15 @@ class Promotion:
                 if not repo.has_members or repo.repo_id in replica.lobbies:
                     continue
                 membership = replica.membership(repo.repo_id)
-                if membership.now().permission(me) is not None or find_heir(replica, repo, me) is not None:
+                is_member = membership.now().permission(me) is not None
+                heir = None if is_member else find_heir(replica, repo, me)
+                if heir is not None and heir in others:
+                    raise ServiceError(
+                        "bad_request",
+                        f"your place in {repo.name} has passed to {id_text(heir)}",
+                        f"run `ravel device promote {id_text(heir)}` to the end: that device can then pass all on",
+                    )
+                if is_member or heir is not None:
                     found.append(repo)
         return sorted(found, key=lambda one: one.num == home.repo.num)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import DEFAULT, Mock
 
 import pytest
 from trio.testing import MockClock
@@ -13,6 +14,7 @@ from protocol.formats.body import Permission
 from protocol.formats.profiles import Profile
 from protocol.ids import AnyId
 from storage.commits.commits import load_timeline
+from storage.engine.errors import StorageError
 from storage.repos.repos import Branch, Repo
 from tests.support.devices import held, join, member_of, persons, repo_of, settle, user
 from tests.support.nodes import Node, open_nodes
@@ -119,6 +121,33 @@ async def test_a_phone_takes_the_place_of_its_person(
     assert [count_posts(node, work, phone) for node in (boss, tablet, laptop)] == [1, 1, 0]
     listed = await service_of(laptop, tmp_path).people.pairing.list_all()
     assert (listed["devices"], listed["moved_to"], listed["moved_to_name"]) == ([], user(phone), "Pocket")
+
+
+async def test_a_place_that_passed_in_some_repos_passes_to_no_other_device(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laptop, phone, tablet, boss = people
+    work = await member_of(boss, laptop)
+    laptop.create_repo("own")
+    await join(phone, laptop, tmp_path)
+    await join(tablet, laptop, tmp_path)
+    await settle(laptop, boss, phone, tablet)
+    pairing = service_of(laptop, tmp_path).people.pairing
+    full = Mock(wraps=laptop.author.write_many, side_effect=[DEFAULT, StorageError("the disk is full")])
+    with monkeypatch.context() as patched:
+        patched.setattr(laptop.author, "write_many", full)
+        with pytest.raises(StorageError):
+            await pairing.promote(user(phone))
+    assert held(laptop, work, laptop) is None, "it passed here before the failure"
+    with pytest.raises(ServiceError, match=f"your place in work has passed to {user(phone)}") as refused:
+        await pairing.promote(user(tablet))
+    assert f"`ravel device promote {user(phone)}`" in refused.value.advice
+    done = (await pairing.promote(user(phone)))["repos"]
+    assert [(one["name"], one["moved"], one["already"]) for one in done] == [
+        ("work", False, True),
+        ("own", True, False),
+        ("devices", True, False),
+    ]
 
 
 async def test_the_new_first_device_adds_and_removes_others(
