@@ -84,7 +84,7 @@ class Recovery:
         if not signed:
             raise ServiceError(
                 "not_permitted",
-                f"{self._called(person)} named you in no repo in which this key lacks anything",
+                f"{member} named you in no repo in which this key lacks anything",
                 "`ravel recovery show` says for whom you are a friend",
             )
         parts = [
@@ -175,7 +175,9 @@ class Recovery:
                 namings = [
                     one.commit_id
                     for one in find_namings(membership, person)
-                    if isinstance(one.body, RecoveryFriends) and self._author.user in one.body.friends
+                    if isinstance(one.body, RecoveryFriends)
+                    and self._author.user in one.body.friends
+                    and not _let_in_before(membership, one, key)
                 ]
             if gives is None or has >= gives:
                 continue
@@ -229,17 +231,36 @@ class Recovery:
             friends, done["need"] = naming.body.friends, naming.body.threshold
             done["member"] = id_text(naming.author)
             done["member_name"] = self._called(naming.author, repo)
+            gives = held_otherwise(membership, naming.author)
             is_last = naming in find_namings(membership, naming.author)
+            is_used = _let_in_before(membership, naming, wanted.user)
             done["already"] = (now.permission(wanted.user) or 0) >= wanted.permission
         holding = [one for one in signed if one.friend in friends and _holds(wanted, one)]
         done["signed"] = len(holding)
         if done["already"]:
             return
+        member = done["member_name"] or done["member"]
+        if gives is None:
+            raise ServiceError(
+                "not_permitted", f"{member} is no member any more", "have an admin invite the new key"
+            )
         if not is_last:
             raise ServiceError(
                 "not_permitted",
-                f"{done['member_name'] or 'the member'} has named other friends since",
+                f"{member} has named other friends since",
                 "these sign anew with `ravel recovery sign`",
+            )
+        if gives < wanted.permission:
+            raise ServiceError(
+                "not_permitted",
+                f"{member} may no more than {gives.name.lower()} by now",
+                "these sign anew with `ravel recovery sign`",
+            )
+        if is_used:
+            raise ServiceError(
+                "not_permitted",
+                "these friends let this key in before",
+                "have an admin invite it, or friends sign for another new key",
             )
         if len(holding) < done["need"]:
             raise ServiceError(
@@ -271,7 +292,7 @@ class Recovery:
                     view = _friends_view(repo, one.body.friends, one.body.threshold, called)
                     gone = sum(friend not in members for friend in one.body.friends)
                     if gone:  # a key that left signs no more, also where its place passed to another
-                        view["advice"] = f"{gone} of these friends signs no more: name friends anew"
+                        view["advice"] = f"of these friends {gone} can sign no more: name friends anew"
                     own.append(view)
                 elif me in one.body.friends:
                     others.append(
@@ -286,9 +307,8 @@ class Recovery:
                     )
         return {"repos": own, "persons": others}
 
-    def _called(self, user: UserId, repo: Repo | None = None) -> str:
-        people = self._hub.replica.people
-        return people.name(repo.repo_id, user) if repo is not None else people.petname(user) or id_text(user)
+    def _called(self, user: UserId, repo: Repo) -> str:
+        return self._hub.replica.people.name(repo.repo_id, user)
 
 
 def find_namings(membership: Membership, user: UserId) -> list[Operation]:
@@ -302,6 +322,14 @@ def find_namings(membership: Membership, user: UserId) -> list[Operation]:
         if not any(operations.precedes(one, tip) for tip in tips):
             tips.append(one)
     return tips
+
+
+def _let_in_before(membership: Membership, naming: Operation, key: UserId) -> bool:
+    """Return True if friends named so let a key in already, which they do once (M20). Hold `membership_lock`."""
+    return any(
+        isinstance(one.body, RecoveryGrant) and (one.body.friends, one.body.user) == (naming.commit_id, key)
+        for one in membership.operations.recovery_grants.get(naming.author, ())
+    )
 
 
 def _friends_view(
