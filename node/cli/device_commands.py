@@ -1,5 +1,6 @@
 """device: several devices of one person."""
 
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -54,9 +55,10 @@ def add(
 def _print_devices(answer: "DeviceList") -> None:
     for key in answer["let_in"]:
         friends = ", ".join(map(person, key["friend_names"], key["friends"]))
+        command = f"ravel member exclude {quote(key['name'])} {key['device'][:ID_WIDTH]}"
         say_wrapped(
             f"Friends let the key {key['device'][:ID_WIDTH]} in as you, in {key['name']} on {date_text(key['time'])}: "
-            f"{friends}. If that is not you, run `ravel member exclude {key['name']} {key['device'][:ID_WIDTH]}`."
+            f"{friends}. If that is not you, run `{command}`."
         )
     if not answer["devices"]:
         if answer["joining"]:
@@ -188,7 +190,8 @@ def _print_promoted(answer: "PromotedDevice") -> None:
         say_wrapped(f"{one['name']}: {advice_of(one)}")
     if signs := [one["name"] for one in repos if one["signs"]]:
         say_wrapped(f"An owner has to name the signers anew (`ravel quorum set`) in: {', '.join(signs)}.")
-    say_wrapped("Leave this computer on until `ravel status` says that another one has it.")
+    if len(failed) < len(repos):
+        say_wrapped("Leave this computer on until `ravel status` says that another one has it.")
 
 
 @device.command("promote")

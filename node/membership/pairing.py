@@ -127,7 +127,7 @@ class Pairing:
             except ServiceError as error:
                 advice = error.message
                 if gives is not None and error.code == "not_permitted":
-                    grant = f"{repo.name} {id_text(device)} {gives.name.lower()}"
+                    grant = f"{quote(repo.name)} {id_text(device)} {gives.name.lower()}"
                     advice += f"; an admin may: `ravel member grant {grant}`"
             one: GivenRepo = {
                 "device": id_text(device),

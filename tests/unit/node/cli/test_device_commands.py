@@ -95,7 +95,7 @@ def test_a_removed_device_that_stays_a_member_is_named_with_the_command(invoke: 
     friends = {
         "device": DEVICE,
         "repo": REPO,
-        "name": "work",
+        "name": "our garden",
         "friends": [REPO],
         "friend_names": ["Ben"],
         "time": 0,
@@ -103,6 +103,17 @@ def test_a_removed_device_that_stays_a_member_is_named_with_the_command(invoke: 
     told = " ".join(
         invoke("device", "list", list_devices=lambda: {**answer, "let_in": [friends]}).stdout.split()
     )
-    assert f"Friends let the key {DEVICE[:12]} in as you, in work on 1970-01-01" in told
+    assert f"Friends let the key {DEVICE[:12]} in as you, in our garden on 1970-01-01" in told
+    assert f"`ravel member exclude 'our garden' {DEVICE[:12]}`" in told
     assert "The removed device Lap is still a member of work (write)." in said
     assert command in said
+
+
+@pytest.mark.parametrize("advice, is_kept_on", [("", True), ("try again", False)])
+def test_who_passed_no_place_on_is_not_asked_to_leave_the_computer_on(
+    invoke: Invoke, advice: str, is_kept_on: bool
+) -> None:
+    moved = {"repo": REPO, "name": "notes", "moved": not advice, "already": False, "signs": False}
+    answer = {"device": DEVICE, "repos": [{**moved, "advice": advice}]}
+    done = invoke("device", "promote", DEVICE, "--yes", promote_device=lambda _: answer)
+    assert ("Leave this computer on" in done.stdout) is is_kept_on

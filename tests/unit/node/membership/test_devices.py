@@ -220,7 +220,7 @@ async def test_when_the_first_is_lost_another_begins_anew(
     work = await member_of(boss, laptop)
     await service_of(boss, tmp_path).people.members.grant("work", user(laptop), "admin")
     await settle(boss, laptop)
-    mine, _ = laptop.create_repo("mine")
+    mine, _ = laptop.create_repo("my notes")
     laptop.create_repo("ours", others=[boss.author.user], council=2)
     await join(phone, laptop, tmp_path)
     await settle(boss, phone)
@@ -232,8 +232,8 @@ async def test_when_the_first_is_lost_another_begins_anew(
     )
     assert again in told["work"]["advice"]
     assert f"senior to {user(laptop)[:12]}: {user(boss)[:12]}" in told["work"]["advice"]
-    assert not told["mine"]["excluded"]
-    assert "repo fork" in told["mine"]["advice"], "a founding owner is excluded by nobody"
+    assert not told["my notes"]["excluded"]
+    assert "repo fork" in told["my notes"]["advice"], "a founding owner is excluded by nobody"
     assert "propose-removal" in told["ours"]["advice"], "but by a council"
     assert "nobody may" not in told["ours"]["advice"]
     members = service_of(boss, tmp_path).people.members
@@ -249,9 +249,9 @@ async def test_when_the_first_is_lost_another_begins_anew(
     (given,) = [
         one
         for one in (await service_of(phone, tmp_path).people.pairing.sync())["given"]
-        if one["name"] == "mine"
+        if one["name"] == "my notes"
     ]
-    assert f"`ravel member grant mine {user(tablet)} owner`" in given["advice"]
+    assert f"`ravel member grant 'my notes' {user(tablet)} owner`" in given["advice"]
 
 
 @pytest.mark.slow
