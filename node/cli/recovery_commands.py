@@ -113,6 +113,8 @@ def sign(
 ) -> "RecoverySignatures":
     """Sign as a friend that a new key is a member's, and print a text to pass on. It is no secret.
 
+    Who reads it sees your key, the new one and the ids of the repos.
+
     Whoever brings enough texts of friends lets the key in: `ravel recovery finish`.
     """
     confirm(
