@@ -229,6 +229,13 @@ def test_what_is_known_of_a_person_stands_beside_the_members(tmp_path: Path, pag
         open_panel(page, "devices")
         page.until(says("removed from the devices of", "document.getElementById('device-removed')"))
         assert not page.evaluate(says("your only device"))
+
+        bob.client.join_as_device(alice.client.invite_device()["link"])
+        alice.client.promote_device(bob.client.show_status()["user"])
+        enter(page, alice)
+        open_panel(page, "devices")
+        page.until(says("Your place has passed to", "document.getElementById('device-moved')"))
+        assert not page.evaluate(says("your only device"))
         assert page.complaints() == []
 
 

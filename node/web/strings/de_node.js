@@ -280,6 +280,8 @@ export const ofNode = {
   devicesAbout: "Mehrere Computer einer Person. Sie teilen Repos, und andere sehen eine Person. Ist einer verloren oder gestohlen, entferne ihn hier.",
   noDevices: "Das ist dein einziges Gerät.",
   deviceOut: (name) => `Dieser Computer wurde aus den Geräten von ${name} entfernt. Was hier ist, bleibt, und aus deren Repos kommt nichts Neues. Ein Link, der dort gemacht wird, macht ihn wieder zum Gerät.`,
+  deviceMoved: (name) => `Dein Platz ist an den Computer ${name} übergegangen, der jetzt der erste ist. Was hier ist, bleibt, und dieser Computer schreibt nicht mehr.`,
+  deviceLetIn: (key, repo, friends) => `Freunde haben den Schlüssel ${key} als dich hereingelassen, in ${repo}: ${friends.join(", ")}. Bist du das nicht, dann schließe ihn dort aus.`,
   deviceStayed: (device, repo) => `${device} wurde entfernt, und ist noch Mitglied von ${repo}.`,
   thisDevice: "dieses",
   firstDevice: "das erste",
