@@ -12,6 +12,7 @@ from node.membership.devices import is_devices_repo
 from node.membership.members import find_user
 from node.membership.persons import held_otherwise
 from node.runtime.errors import ServiceError
+from node.runtime.resolve import resolve
 from node.sync.hub import Hub
 from protocol.codec import DecodeError
 from protocol.crypto.signing import BadSignature
@@ -62,10 +63,10 @@ class Recovery:
         """Name friends in one repo, or in all of this user's; none of them ends it. In each, those who are members."""
         repos = await self._hub.run_blocking(self._own_repos)
         if only:
-            repos = [one for one in repos if only in (one.name, id_text(one.repo_id))]
+            repos = [resolve("repo", only, ((one.repo_id, one.name, one) for one in repos))]
         if not repos:
             raise ServiceError(
-                "not_found", "you are a member of no such repo", "`ravel repo list` shows yours"
+                "not_found", "you are a member of no repo", "ravel repo create NAME, or ravel repo join -"
             )
         keys = await self._hub.run_blocking(self._find_friends, friends, repos)
         least, most = len(keys) // 2 + 1 if keys else 0, len(keys)
