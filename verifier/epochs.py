@@ -354,32 +354,36 @@ class Epochs:
         clean = self.find_clean(before)
         return preferred_epoch(clean) if clean else None
 
-    def find_used_up_links(self, now: Resolution, author: UserId) -> list[Operation]:
-        """Return this author's links that renew, have no use left, and are not revoked.
+    def find_used_up_links(self, now: Resolution, authors: Collection[UserId]) -> list[Operation]:
+        """Return these authors' links that renew, have no use left, and are not revoked.
 
-        Nothing rests on it, nor on `is_renewal_due`: no right, no verdict, no order. Costs O(commits by the author, and
-        joins by its links).
+        Nothing rests on it, nor on `is_renewal_due`: no right, no verdict, no order. Costs O(invitations, and joins by
+        these links).
         """
-        operations, found = self._operations, list[Operation]()
-        for one in operations.authored_by(author):
-            if isinstance(one.body, Invite) and one.renews and not self._revocations_of(one, now):
-                joins = operations.joins_by(one.commit_id)
-                if len({join.author for join in joins if now.counts(join)}) >= one.body.uses:
-                    found.append(one)
-        return found
+        return [
+            link
+            for link, uses in self._renewing_links(authors)
+            if not self._revocations_of(link, now)
+            and len({one.author for one in self._operations.joins_by(link.commit_id) if now.counts(one)})
+            >= uses
+        ]
 
-    def is_renewal_due(self, now: Resolution, author: UserId) -> bool:
-        """Return True if the epoch that is written in does not know a revocation of this author's link that renews.
+    def is_renewal_due(self, now: Resolution, authors: Collection[UserId]) -> bool:
+        """Return True if the epoch that is written in does not know a revocation of these authors' links that renew.
 
-        Costs O(commits by the author).
+        Costs O(invitations).
         """
         preferred = self.find_preferred(now)
         return preferred is not None and any(  # else another epoch must be started anyhow
             not self._operations.precedes(end, preferred)
-            for one in self._operations.authored_by(author)
-            if isinstance(one.body, Invite) and one.renews
-            for end in self._revocations_of(one, now)
+            for link, _ in self._renewing_links(authors)
+            for end in self._revocations_of(link, now)
         )
+
+    def _renewing_links(self, authors: Collection[UserId]) -> Iterator[tuple[Operation, int]]:
+        for one in self._operations.invitations:
+            if one.renews and one.author in authors and isinstance(one.body, Invite):
+                yield one, one.body.uses
 
     def _revocations_of(self, invitation: Operation, now: Resolution) -> list[Operation]:
         return [one for one in self._operations.revocations_of(invitation.commit_id) if now.has_effect(one)]

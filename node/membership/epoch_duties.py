@@ -31,6 +31,7 @@ from verifier.epoch_commits import epoch_statement
 from verifier.epochs import EPOCHS_TOLD_IN_MAX
 from verifier.membership import Membership
 from verifier.operations import Operation
+from verifier.places import find_keys
 
 log = structlog.get_logger()
 
@@ -102,8 +103,9 @@ class EpochDuties:
                 return None
             turns = _Turns(membership, me)
             is_admin, is_due = held >= Permission.ADMIN, epochs.is_due(state)
-            used_up = epochs.find_used_up_links(state, me) if is_admin and not is_due else []
-            is_renewed = is_admin and epochs.is_renewal_due(state, me)
+            keys = find_keys(membership.operations, state, me)  # who made a link may have moved since
+            used_up = epochs.find_used_up_links(state, keys) if is_admin and not is_due else []
+            is_renewed = is_admin and epochs.is_renewal_due(state, keys)
             is_closed = not is_due and bool(epochs.find_unopened({epoch.epoch_id}, state.heads))
             stale_in = None if is_due or not is_admin else self._find_stale(membership, epoch)
             delay = turns.step() if is_due or is_closed or stale_in == 0.0 else 0.0

@@ -11,6 +11,7 @@ from node.authoring.writing import write_commit
 from node.membership.members import Members
 from node.runtime.errors import ServiceError
 from protocol.formats.body import Permission
+from protocol.formats.links import parse_invitation
 from protocol.formats.profiles import Profile
 from protocol.ids import AnyId
 from storage.commits.commits import load_timeline
@@ -210,6 +211,28 @@ async def test_who_excludes_a_person_stops_the_key_from_which_its_place_came(
     assert done["devices"] == [user(laptop)]
     with pytest.raises(ServiceError, match="no more"):
         await ruling.remove("work", user(laptop), "")
+
+
+async def test_a_link_of_the_old_key_ends_with_its_last_use(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """Its maker wanted new secrets then, and has another key by now."""
+    laptop, phone, _, other = people
+    own, _ = laptop.create_repo("own")
+    await join(phone, laptop, tmp_path)
+    await settle(laptop, phone)
+    made = await service_of(laptop, tmp_path).people.invite("own", "write", 3600, 1, "machine", True)
+    link = parse_invitation(made["invitation"])
+    await service_of(laptop, tmp_path).people.pairing.promote(user(phone))
+    await settle(laptop, phone)
+    await other.joiner.begin(link)
+    await settle(phone, other)
+    assert held(phone, own, other) is Permission.WRITE
+    membership = phone.replica.membership(own.repo_id)
+    (invitation,) = membership.operations.invitations
+    assert [one.author for one in membership.operations.revocations_of(invitation.commit_id)] == [
+        phone.author.user
+    ]
 
 
 async def test_somebody_who_left_is_excluded_by_name(
