@@ -36,6 +36,8 @@ from storage.repos.repos import Repo
 from verifier.membership import Membership
 from verifier.operations import Operation
 
+_NAMINGS_BESIDE_MAX: Final = 16
+"""Namings beside one another that are looked at: a member, or who has its key, may make any number of them."""
 _NOT_HERE: Final = "the repo is not on this computer: a member of it runs this"
 
 
@@ -315,11 +317,13 @@ class Recovery:
 def find_namings(membership: Membership, user: UserId) -> list[Operation]:
     """Find the statements of a member's friends that no other of its own follows: one, or several beside one another.
 
-    Hold `membership_lock`. Costs O(the member's statements), for each that stands beside the last.
+    Of more than _NAMINGS_BESIDE_MAX these are those that came last. Hold `membership_lock`. Costs O(the statements).
     """
     operations = membership.operations
     tips: list[Operation] = []
     for one in reversed(operations.namings.get(user, [])):
+        if len(tips) == _NAMINGS_BESIDE_MAX:
+            break
         if not any(operations.precedes(one, tip) for tip in tips):
             tips.append(one)
     return tips

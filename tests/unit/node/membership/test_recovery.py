@@ -7,15 +7,17 @@ import pytest
 from trio.testing import MockClock
 
 from node.authoring.writing import write_commit
-from node.membership.recovery import Recovery
+from node.membership.recovery import Recovery, find_namings
 from node.runtime.errors import ServiceError
-from protocol.formats.body import Permission
+from protocol.formats.body import Permission, RecoveryFriends
 from protocol.formats.profiles import Profile
 from protocol.formats.text import id_text
 from storage.repos.repos import Branch, Repo
 from tests.support.devices import held, member_of, persons, repo_of, settle, user
+from tests.support.memberships import USERS
 from tests.support.nodes import Node, open_nodes
 from tests.support.served import service_of
+from tests.unit.verifier.test_floods import Repo as Repository
 
 pytestmark = [
     pytest.mark.slow,
@@ -209,3 +211,14 @@ async def test_what_names_no_friends_is_refused(
         await own.name_friends(["Ben"], None, "nope")
     with pytest.raises(ServiceError, match="no text of a friend"):
         await own.finish(["ravel:recovery:aaaa"])
+
+
+def test_of_namings_beside_one_another_the_last_ones_are_looked_at() -> None:
+    """Each was compared with all others, whenever anybody's friends were shown."""
+    repo = Repository()
+    body = RecoveryFriends((USERS["cat"],), 1)
+    made = [repo.say("ben", body, repo.last) for _ in range(18)]
+    found = find_namings(repo.membership, USERS["ben"])
+    assert [one.commit_id for one in found] == made[:1:-1]
+    repo.say("ben", body, *made)
+    assert len(find_namings(repo.membership, USERS["ben"])) == 1
