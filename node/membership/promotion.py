@@ -108,8 +108,8 @@ class Promotion:
                 raise ServiceError(
                     "not_permitted",
                     "others let the device in here",
-                    f"have an admin run `ravel member exclude --alone {quote(repo.name)} {id_text(device)}`, run "
-                    "`ravel device sync`, then this again",
+                    f"have an admin run `ravel member exclude --alone {quote(repo.name)} {id_text(device)}`; run this again "
+                    "once that has come here",
                 )
             if otherwise:  # it joined by a link: a place passes to who holds by device grants alone
                 bodies.append(Remove(device, None, ()))

@@ -151,6 +151,29 @@ async def test_a_place_that_passed_in_some_repos_passes_to_no_other_device(
     ]
 
 
+async def test_where_others_let_the_device_in_an_admin_takes_it_out_first(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    laptop, phone, _, boss = people
+    work = await member_of(boss, laptop)
+    await join(phone, laptop, tmp_path)
+    await settle(laptop, boss, phone)
+    await members(boss, tmp_path).grant("work", user(phone), "admin")
+    await settle(laptop, boss)
+    pairing = service_of(laptop, tmp_path).people.pairing
+    first, devices = (await pairing.promote(user(phone)))["repos"]
+    assert (first["moved"], devices["moved"]) == (False, True)
+    assert first["advice"] == (
+        "others let the device in here; have an admin run "
+        f"`ravel member exclude --alone work {user(phone)}`; run this again once that has come here"
+    )
+    await members(boss, tmp_path).remove("work", user(phone), "", person=False)
+    await settle(laptop, boss)
+    first, devices = (await pairing.promote(user(phone)))["repos"]
+    assert (first["moved"], devices["already"]) == (True, True)
+    assert held(laptop, work, phone) is Permission.WRITE
+
+
 async def test_the_new_first_device_adds_and_removes_others(
     people: list[Node], tmp_path: Path, autojump_clock: MockClock
 ) -> None:
