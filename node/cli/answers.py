@@ -7,7 +7,7 @@ call those of `node.cli.printing`. `--verbose` prints what a printer leaves out.
 
 import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Annotated, Any, Final, get_args
@@ -25,10 +25,12 @@ from node.cli.printing import (
     is_verbose,
     print_fields,
     print_table,
+    say_wrapped,
     verbosely,
 )
 from node.cli.shared import EMPTY_ADVICE, client, repo_in_use, settings
 from node.runtime.errors import EXIT_OK, ServiceError
+from node.runtime.language import in_language
 
 __all__ = [
     "ID_WIDTH",
@@ -44,6 +46,7 @@ __all__ = [
     "print_json",
     "print_table",
     "prints",
+    "say_advice",
     "short",
 ]
 
@@ -123,6 +126,13 @@ def marks(*names: str | tuple[str, str]) -> Callable[[Item], str]:
 def advice_of(item: Item) -> str:
     """Return the next steps that an item names, with `ravel` in them written as it was called here."""
     return as_called(item["advice"])
+
+
+def say_advice(repos: Iterable[Item]) -> None:
+    """Print the next steps of the repos that have some, in full: a table would cut a command."""
+    for one in repos:
+        if one["advice"]:  # translated apart from the name, which would hide it
+            say_wrapped(f"{one['name'] or one['repo']}: {as_called(in_language(one['advice']))}")
 
 
 def _heading(column: Column) -> str:

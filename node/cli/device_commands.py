@@ -5,7 +5,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from node.cli.answers import ID_WIDTH, Outcome, Table, advice_of, marks, print_table, prints, short
+from node.cli.answers import (
+    ID_WIDTH,
+    Outcome,
+    Table,
+    advice_of,
+    marks,
+    print_table,
+    prints,
+    say_advice,
+    short,
+)
 from node.cli.links import QrOption, demanded_reach, link_notes, link_outcome, print_link, read_link
 from node.cli.printing import id_text_shown, say_wrapped
 from node.cli.shared import LocalOption, YesOption, confirm
@@ -145,8 +155,7 @@ def _print_removed(answer: "RemovedDevice") -> None:
             f"The device is not removed everywhere: something is left to do in {len(undone)} of {len(repos)} repos."
         )
     print_table(("repo", "done"), ((one["name"], _done(one)) for one in repos))
-    for one in undone:  # in full: a table would cut the command
-        say_wrapped(f"{one['name']}: {advice_of(one)}")
+    say_advice(undone)
 
 
 @device.command("remove")
@@ -186,8 +195,7 @@ def _print_promoted(answer: "PromotedDevice") -> None:
     if failed:
         say_wrapped(f"Your place did not pass in {len(failed)} of {len(repos)} repos. Run it again then.")
     print_table(("repo", "your place"), ((one["name"], _state(one)) for one in repos))
-    for one in failed:
-        say_wrapped(f"{one['name']}: {advice_of(one)}")
+    say_advice(failed)
     if signs := [one["name"] for one in repos if one["signs"]]:
         say_wrapped(f"An owner has to name the signers anew (`ravel quorum set`) in: {', '.join(signs)}.")
     if len(failed) < len(repos):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from node.cli.answers import Outcome, advice_of, print_table, prints
+from node.cli.answers import Outcome, print_table, prints, say_advice
 from node.cli.member_commands import UserArgument
 from node.cli.printing import say_wrapped
 from node.cli.shared import YesOption, confirm
@@ -36,9 +36,7 @@ def _print_list(answer: "RecoveryList") -> None:
     if answer["repos"]:
         rows = ((one["name"], _friends(one), str(one["need"])) for one in answer["repos"])
         print_table(("repo", "friends", "needed"), rows)
-        for one in answer["repos"]:
-            if one["advice"]:
-                say_wrapped(f"{one['name']}: {advice_of(one)}")
+        say_advice(answer["repos"])
     else:
         say_wrapped("Nobody can let you in again. `ravel recovery friends` names friends.")
     if answer["persons"]:
@@ -61,9 +59,7 @@ def show(api: "Client") -> "RecoveryList":
 def _print_named(answer: "NamedFriends") -> None:
     rows = ((one["name"], "" if one["advice"] else _friends(one), _need(one)) for one in answer["repos"])
     print_table(("repo", "friends", "needed"), rows)
-    for one in answer["repos"]:
-        if one["advice"]:
-            say_wrapped(f"{one['name']}: {advice_of(one)}")
+    say_advice(answer["repos"])
 
 
 def _need(one: "RepoFriends") -> str:
@@ -142,9 +138,7 @@ def _print_finished(answer: "RecoveryResult") -> None:
         for one in answer["repos"]
     )
     print_table(("repo", "member", "signed", "new key"), rows)
-    for one in answer["repos"]:
-        if one["advice"]:
-            say_wrapped(f"{one['name'] or one['repo']}: {advice_of(one)}")
+    say_advice(answer["repos"])
     if any(one["let_in"] for one in answer["repos"]):
         say_wrapped(
             "`ravel repo capability REPO` prints a link for each of these repos. `ravel repo follow -` on the new computer "

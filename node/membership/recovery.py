@@ -38,7 +38,7 @@ from verifier.operations import Operation
 
 _NAMINGS_BESIDE_MAX: Final = 16
 """Namings beside one another that are looked at: a member, or who has its key, may make any number of them."""
-_NOT_HERE: Final = "the repo is not on this computer: a member of it runs this"
+_NOT_HERE: Final = "the repo is not on this computer; a member of it runs this"
 
 
 class _Wanted(NamedTuple):
@@ -153,7 +153,7 @@ class Recovery:
         try:
             view["changed"] = await write_job(self._hub, partial(self._name, repo, body))
         except ServiceError as error:
-            view["advice"] = f"{error.message}: {error.advice}"
+            view["advice"] = _said(error)
         return view
 
     def _name(self, repo: Repo, body: RecoveryFriends, stored: IngestResult) -> bool:
@@ -213,7 +213,7 @@ class Recovery:
         try:
             await write_job(self._hub, partial(self._let_in, repo, wanted, signed, done))
         except ServiceError as error:
-            done["advice"] = error.message if not error.advice else f"{error.message}: {error.advice}"
+            done["advice"] = _said(error)
         return done
 
     def _let_in(
@@ -295,7 +295,7 @@ class Recovery:
                     view = _friends_view(repo, one.body.friends, one.body.threshold, called)
                     gone = sum(friend not in members for friend in one.body.friends)
                     if gone:  # a key that left signs no more, also where its place passed to another
-                        view["advice"] = f"of these friends {gone} can sign no more: name friends anew"
+                        view["advice"] = f"of these friends {gone} can sign no more; name friends anew"
                     own.append(view)
                 elif me in one.body.friends:
                     others.append(
@@ -349,6 +349,10 @@ def _friends_view(
         "changed": False,
         "advice": "",
     }
+
+
+def _said(error: ServiceError) -> str:
+    return "; ".join(filter(None, (error.message, error.advice)))
 
 
 def _holds(wanted: _Wanted, one: FriendSignature) -> bool:

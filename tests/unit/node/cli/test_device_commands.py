@@ -117,3 +117,12 @@ def test_who_passed_no_place_on_is_not_asked_to_leave_the_computer_on(
     answer = {"device": DEVICE, "repos": [{**moved, "advice": advice}]}
     done = invoke("device", "promote", DEVICE, "--yes", promote_device=lambda _: answer)
     assert ("Leave this computer on" in done.stdout) is is_kept_on
+
+
+def test_what_is_left_to_do_is_said_in_german(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    advice = "Ann is no member any more; have an admin invite the new key"
+    one = {"repo": REPO, "name": "notes", "member": DEVICE, "member_name": "Ann", "signed": 2, "need": 2}
+    answer = {"repos": [{**one, "let_in": False, "already": False, "advice": advice}]}
+    said = " ".join(invoke("recovery", "finish", "TEXT", finish_recovery=lambda _: answer).stdout.split())
+    assert said.endswith("notes: Ann ist nicht mehr Mitglied; lass einen Admin den neuen Schlüssel einladen")

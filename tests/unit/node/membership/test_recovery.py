@@ -162,12 +162,12 @@ async def test_friends_of_who_was_excluded_let_nobody_in(
     await service_of(dan, tmp_path).people.members.leave("work", force=False)
     await settle(ben, dan, ann)
     (own,) = (await recovery(ann, tmp_path).show())["repos"]
-    assert own["advice"] == "of these friends 1 can sign no more: name friends anew"
+    assert own["advice"] == "of these friends 1 can sign no more; name friends anew"
     await service_of(ben, tmp_path).people.members.remove("work", "Ann", "")
     await settle(ben, cat)
     (done,) = (await recovery(cat, tmp_path).finish(texts))["repos"]
     assert not done["let_in"]
-    assert done["advice"] == "Ann is no member any more: have an admin invite the new key"
+    assert done["advice"] == "Ann is no member any more; have an admin invite the new key"
     assert held(cat, work, new) is None
 
 
@@ -182,7 +182,7 @@ async def test_friends_sign_anew_for_who_was_lowered_and_once_for_each_key(
     await settle(ben, cat)
     (done,) = (await recovery(cat, tmp_path).finish(before))["repos"]
     assert (done["signed"], done["let_in"]) == (2, False)
-    assert done["advice"].startswith("Ann may no more than read by now: these sign anew")
+    assert done["advice"].startswith("Ann may no more than read by now; these sign anew")
     (one,) = (await recovery(ben, tmp_path).sign("Ann", user(new)))["texts"]
     (other,) = (await recovery(cat, tmp_path).sign("Ann", user(new)))["texts"]
     texts = [one, other]
@@ -190,7 +190,7 @@ async def test_friends_sign_anew_for_who_was_lowered_and_once_for_each_key(
     await ruling.remove("work", user(new), "", person=False)
     assert held(ben, work, new) is None
     (done,) = (await recovery(ben, tmp_path).finish(texts))["repos"]
-    assert done["advice"].startswith("these friends let this key in before: have an admin invite it")
+    assert done["advice"].startswith("these friends let this key in before; have an admin invite it")
     with pytest.raises(ServiceError, match="Ann named you in no repo in which this key lacks anything"):
         await recovery(ben, tmp_path).sign("Ann", user(new))
 
