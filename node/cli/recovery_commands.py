@@ -46,7 +46,7 @@ def _print_list(answer: "RecoveryList") -> None:
 
 
 def _of(one: "RecoveryPerson") -> str:
-    return in_language(f"{one['need']} of {one['friends']}")
+    return f"{one['need']}/{one['friends']}"
 
 
 @recovery.command("show")
@@ -147,7 +147,7 @@ def _print_finished(answer: "RecoveryResult") -> None:
 
 
 def _signed(one: "RecoveredRepo") -> str:
-    return in_language(f"{one['signed']} of {one['need']}") if one["need"] else str(one["signed"])
+    return f"{one['signed']}/{one['need']}" if one["need"] else str(one["signed"])
 
 
 @recovery.command("finish")

@@ -115,7 +115,7 @@ def test_a_lost_home_comes_back_by_two_of_three_friends(tmp_path: Path) -> None:
 
         shown = run_ravel(cat, "recovery", "show").stdout
         assert "club" in shown
-        assert "2 of 3" in shown
+        assert "2/3" in shown
         run_ravel(ben, "recovery", "sign", old, key, code=ERROR_KINDS["bad_request"].exit_code)
         texts = [run_ravel(one, "recovery", "sign", old, key, "--yes").stdout.strip() for one in (ben, cat)]
         short = run_ravel(dan, "recovery", "finish", texts[0], code=_NOT_PERMITTED).stdout

@@ -57,6 +57,11 @@ FOR_PROGRAMS = re.compile(
             "Gesichert in /b/1: 5 KiB, davon sind 2 KiB neu.",
         ),
         ("what no table has stays as it is", "what no table has stays as it is"),
+        ("what no table has of this stays as it is", "what no table has of this stays as it is"),
+        (
+            "this user is itself a device of somebody here; run it there",
+            "dieser Nutzer ist hier selbst ein Gerät von jemandem; mach es dort",
+        ),
     ],
 )
 def test_a_sentence_is_said_with_its_values(said: str, meant: str) -> None:
