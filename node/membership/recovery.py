@@ -103,7 +103,10 @@ class Recovery:
             given = _parse(text)
             for one in given.signed:
                 wanted = _Wanted(one.repo, one.friends, given.user, one.permission)
-                found.setdefault(wanted, {})[given.friend] = FriendSignature(given.friend, one.signature)
+                signatures = found.setdefault(wanted, {})
+                known = signatures.get(given.friend)
+                if known is None or not _holds(wanted, known):  # anybody can write a text in a friend's name
+                    signatures[given.friend] = FriendSignature(given.friend, one.signature)
         best = sorted(found.items(), key=lambda pair: (pair[0][:3], -len(pair[1]), -pair[0].permission))
         return {"repos": [await self._finish_in(wanted, [*signed.values()]) for wanted, signed in best]}
 

@@ -4,14 +4,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from trio.testing import MockClock
 
 from node.authoring.writing import write_commit
 from node.membership.recovery import Recovery, find_namings
 from node.runtime.errors import ServiceError
 from protocol.formats.body import Permission, RecoveryFriends
+from protocol.formats.links import parse_recovery, recovery_text
 from protocol.formats.profiles import Profile
 from protocol.formats.text import id_text
+from protocol.ids import Signature
 from storage.repos.repos import Branch, Repo
 from tests.support.devices import held, member_of, persons, repo_of, settle, user
 from tests.support.memberships import USERS
@@ -113,6 +116,22 @@ async def test_two_of_three_friends_let_a_new_key_in(
     assert sorted(told["friends_named"]["friend_names"]) == ["Ben", "Cat", "Dan"]
     with pytest.raises(ServiceError, match="named you in no repo in which this key lacks"):
         await recovery(cat, tmp_path).sign("Ann", user(new))
+
+
+async def test_a_forged_text_of_a_friend_does_not_hide_the_true_one(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    _, new, ben, cat, dan = people
+    await friends_of_ann(people, tmp_path)
+    texts = [await signed(one, tmp_path, new) for one in (ben, cat)]
+    true = parse_recovery(texts[0])
+    zeros = tuple(structs.replace(one, signature=Signature(bytes(64))) for one in true.signed)
+    forged = recovery_text(structs.replace(true, signed=zeros))
+    for given in ([forged, texts[0], forged], [texts[0], forged]):
+        (short,) = (await recovery(dan, tmp_path).finish(given))["repos"]
+        assert (short["signed"], short["let_in"]) == (1, False)
+    (done,) = (await recovery(dan, tmp_path).finish([forged, *texts, forged]))["repos"]
+    assert (done["signed"], done["let_in"]) == (2, True)
 
 
 async def test_the_new_home_reads_and_writes_as_the_person(
