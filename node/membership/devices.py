@@ -159,6 +159,23 @@ def find_devices(replica: Replica, home: DevicesHome, now_ms: int) -> list[UserI
     return found[: DEVICE_COUNT_MAX - 1]
 
 
+def _find_let_in_by_copies(replica: Replica, home: DevicesHome) -> set[UserId]:
+    """Find who joined the devices repo by what an earlier key made beside the move of its place: a copy of that key did.
+
+    The earlier first device itself invites nobody once it has moved. They stay in the list, to be removed.
+    """
+    with replica.membership_lock:
+        membership = replica.membership(home.repo.repo_id)
+        operations = membership.operations
+        moves = find_moves(operations, membership.now())
+        return {
+            join.author
+            for invitation in operations.invitations
+            if invitation.author in moves and not operations.precedes(invitation, moves[invitation.author])
+            for join in operations.joins_by(invitation.commit_id)
+        }
+
+
 def find_person(replica: Replica, user: UserId, now_ms: int) -> set[UserId]:
     """Find the users of this person's devices, to which each repo is handed on."""
     home = find_home(replica, user)
@@ -318,7 +335,10 @@ class DeviceKeeper:
         The devices repo comes first: that chooses a device among those who used one link.
         """
         replica, me = self._replica, self._author.user
+        let_in_by_copies = _find_let_in_by_copies(replica, home)
         for device in find_devices(replica, home, self._clock_ms()):
+            if device in let_in_by_copies:
+                continue
             with replica.membership_lock:
                 done = handed_on(replica.membership(home.repo.repo_id), home, device)
             others = [

@@ -20,6 +20,7 @@ from storage.repos.repos import Branch, Repo
 from tests.support.devices import held, join, member_of, persons, repo_of, settle, user
 from tests.support.nodes import Node, open_nodes
 from tests.support.served import service_of
+from tests.support.stores import KeptFolder
 
 pytestmark = [
     pytest.mark.slow,
@@ -234,6 +235,31 @@ async def test_who_excludes_a_person_stops_the_key_from_which_its_place_came(
     assert done["devices"] == [user(laptop)]
     with pytest.raises(ServiceError, match="no more"):
         await ruling.remove("work", user(laptop), "")
+
+
+async def test_a_device_that_a_copy_of_the_old_key_lets_in_gets_nothing_from_the_new_one(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    laptop, phone, tablet, _ = people
+    own, _ = laptop.create_repo("own")
+    await join(phone, laptop, tmp_path)
+    KeptFolder(laptop.folder).write_to(tmp_path / "copy")
+    await service_of(laptop, tmp_path).people.pairing.promote(user(phone))
+    await settle(laptop, phone)
+    thief = Node(tmp_path / "copy", "laptop")
+    try:
+        await join(tablet, thief, tmp_path / "copy")
+        await settle(phone, tablet)
+        later, _ = phone.create_repo("later")
+        await settle(phone, tablet)
+    finally:
+        thief.replica.close()
+    assert held(phone, own, tablet) is Permission.OWNER, "which the copy gave it"
+    assert held(phone, later, tablet) is None
+    listed = (await service_of(phone, tmp_path).people.pairing.list_all())["devices"]
+    assert user(tablet) in [one["user"] for one in listed], "so that it is seen"
+    await service_of(phone, tmp_path).people.pairing.remove(user(tablet))
+    assert held(phone, own, tablet) is None
 
 
 async def test_a_link_of_the_old_key_ends_with_its_last_use(
