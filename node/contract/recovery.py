@@ -62,7 +62,7 @@ NAME_FRIENDS: Final = Endpoint(
     summary="Name the friends who together may let a new key of this user in.",
     request=FriendsRequest,
     answer=NamedFriends,
-    errors=WRITE_ERRORS,
+    errors=(*WRITE_ERRORS, "not_found", "ambiguous"),
 )
 SIGN_RECOVERY: Final = Endpoint(
     name="sign_recovery",
@@ -72,7 +72,7 @@ SIGN_RECOVERY: Final = Endpoint(
     summary="Sign, as a friend, that a key is a member's new one.",
     request=RecoverySignRequest,
     answer=RecoverySignatures,
-    errors=WRITE_ERRORS,
+    errors=(*WRITE_ERRORS, "not_found", "ambiguous"),
 )
 FINISH_RECOVERY: Final = Endpoint(
     name="finish_recovery",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from node.runtime.errors import ERROR_KINDS
+from node.runtime.errors import ERROR_KINDS, ServiceError
 from tests.e2e.cluster import JsonObject, Peer, peers, run_ravel, until, until_equal
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
@@ -108,6 +108,10 @@ def test_a_lost_home_comes_back_by_two_of_three_friends(tmp_path: Path) -> None:
     with peers(tmp_path, "ann", "ben", "cat", "dan", "new") as (ann, ben, cat, dan, new):
         _friends(ann, ben, cat, dan)
         old, key, branch = _user(ann), _user(new), _main(ann, "club")
+        with pytest.raises(ServiceError, match="is nobody in your repos"):
+            ann.client.name_friends(["eve"])
+        with pytest.raises(ServiceError, match="is nobody in your repos"):
+            ben.client.sign_recovery("eve", key)
         run_ravel(ann, "write", branch, "before the loss")
         for one in (ben, cat, dan):
             until_equal(ann, one, branch)
