@@ -25,10 +25,11 @@ from node.membership.devices import (
 )
 from node.membership.members import Members
 from node.membership.persons import held_otherwise, users_of
-from node.membership.promotion import Promotion
+from node.membership.promotion import Promotion, find_move_time
 from node.membership.sharing import Sharing
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
+from node.runtime.wording import date_text
 from node.sync.hub import Hub
 from protocol.formats.body import Permission, RecoveryGrant, RepoInit
 from protocol.formats.devices import Device, DeviceEnd, DevicesRepo
@@ -77,6 +78,7 @@ class Pairing:
                 "not_permitted", f"this is a device of {id_text(home.person)} already", _ON_THE_FIRST
             )
         if home is None:
+            await self._refuse_passed("run it there")
             home = await self._found()
         others = await self._hub.run_blocking(self._others, home)
         if len(others) + 1 >= DEVICE_COUNT_MAX:
@@ -98,6 +100,8 @@ class Pairing:
 
     async def join(self, link: str) -> DeviceList:
         """Become a device by a link; waits a while until that is so, and goes on without it."""
+        # As a member again it would void its own move for all who see whose devices these are.
+        await self._refuse_passed("this computer cannot become a device again")
         home = await self._hub.run_blocking(self._home)
         if home is not None and (
             home.person != self._author.user or len(await self._hub.run_blocking(self._others, home)) > 0
@@ -146,6 +150,7 @@ class Pairing:
         """
         home = await self._hub.run_blocking(self._home)
         if home is None:
+            await self._refuse_passed("run it there")
             raise ServiceError("not_found", "this user has no other devices", "`ravel device add` adds one")
         users = [home.person, *await self._hub.run_blocking(self._others, home), self._author.user]
         key = resolve(
@@ -181,6 +186,15 @@ class Pairing:
         return {"device": id_text(key), "repos": await promotion.pass_all(home, key, others)}
 
     # --- steps ---
+
+    async def _refuse_passed(self, advice: str) -> None:
+        """Raise ServiceError if this user's place passed to another device."""
+        left = await self._hub.run_blocking(find_left_home, self._hub.replica, self._author.user)
+        if left is not None:
+            heir = self._name(left, left.person) or id_text(left.person)
+            since = find_move_time(self._hub.replica, left.repo, self._author.user)
+            said = f"your place has passed to the computer {heir} on {date_text(since)}"
+            raise ServiceError("not_permitted", said, advice)
 
     async def _remove_from(self, home: DevicesHome, repo: Repo, device: UserId) -> LeftRepo:
         me, is_home, run = self._author.user, repo.num == home.repo.num, self._hub.run_blocking

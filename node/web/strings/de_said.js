@@ -334,6 +334,8 @@ export const SAID = {
   "a person has at most {0} devices": "eine Person hat höchstens {0} Geräte",
   "remove the others, or do it on one of them": "entferne die anderen, oder mach es auf einem von ihnen",
   "repos are handed on by the first device": "Repos gibt das erste Gerät weiter",
+  "your place has passed to the computer {0} on {1}": "dein Platz ist am {1} an den Computer {0} übergegangen",
+  "this computer cannot become a device again": "dieser Computer kann kein Gerät mehr werden",
   "run it there": "mach es dort",
   "this is a device of {0} already": "das ist schon ein Gerät von {0}",
   "this is the first device": "das ist das erste Gerät",

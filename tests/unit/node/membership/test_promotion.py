@@ -11,13 +11,13 @@ from node.authoring.writing import write_commit
 from node.membership.members import Members
 from node.runtime.errors import ServiceError
 from protocol.formats.body import Permission
-from protocol.formats.links import parse_invitation
+from protocol.formats.links import device_link_text, parse_invitation
 from protocol.formats.profiles import Profile
 from protocol.ids import AnyId
 from storage.commits.commits import load_timeline
 from storage.engine.errors import StorageError
 from storage.repos.repos import Branch, Repo
-from tests.support.devices import held, join, member_of, persons, repo_of, settle, user
+from tests.support.devices import add, held, join, member_of, persons, repo_of, settle, user
 from tests.support.nodes import Node, open_nodes
 from tests.support.served import service_of
 from tests.support.stores import KeptFolder
@@ -123,6 +123,17 @@ async def test_a_phone_takes_the_place_of_its_person(
     assert [count_posts(node, work, phone) for node in (boss, tablet, laptop)] == [1, 1, 0]
     listed = await service_of(laptop, tmp_path).people.pairing.list_all()
     assert (listed["devices"], listed["moved_to"], listed["moved_to_name"]) == ([], user(phone), "Pocket")
+
+    # The old key founds no second person: it makes no devices, removes none, and comes back by no link.
+    pairing, link = service_of(laptop, tmp_path).people.pairing, await add(phone, tmp_path)
+    for asked in (
+        lambda: pairing.add(3600),
+        lambda: pairing.remove(user(phone)),
+        lambda: pairing.join(device_link_text(link)),
+    ):
+        with pytest.raises(ServiceError, match="your place has passed to the computer Pocket on"):
+            await asked()
+    assert (await pairing.list_all())["moved_to"] == user(phone)
 
 
 async def test_a_place_that_passed_in_some_repos_passes_to_no_other_device(
