@@ -48,11 +48,17 @@ def refuse(
     """Return the error for a user whose commit in a repo breaks a rule."""
     if verdict.seniors is not None:
         return _name_seniors(people, repo_id, verdict.code, verdict.seniors)
+    shown = _CODES.get(verdict.code, "not_permitted")
+    heir = people.heir(repo_id, user)
+    if heir is not None and verdict.code in _NEXT_STEPS and shown == "not_permitted":
+        called = people.device_name(repo_id, heir)
+        return RefusedByRules(
+            shown, f"your place has passed to the computer {called}", "write there", verdict.code
+        )
     called = people.name(repo_id, user)
     next_step = _NEXT_STEPS.get(verdict.code, "").format(
         user=shlex.quote(called) if called else id_text(user)
     )
-    shown = _CODES.get(verdict.code, "not_permitted")
     detail = _RULE.sub(r"\2 (rule \1)", verdict.detail)  # people read what it says first
     return RefusedByRules(shown, f"the rules refuse it: {detail}", next_step, verdict.code)
 
@@ -62,7 +68,9 @@ def _name_seniors(people: People, repo_id: RepoId, code: str, seniors: Seniors) 
         return people.name(repo_id, user) or id_text(user)[:_ID_SHOWN_LENGTH]
 
     removed = name(seniors.user)
-    next_step = f"senior to {removed}: {', '.join(map(name, seniors.members))}; ask one of them"
+    next_step = (
+        f"senior to {removed}: {', '.join(map(name, seniors.members))}; ask one of them"
+    )
     if not seniors.members:
         next_step = f"nobody is senior to {removed}, who alone can step down: `ravel repo leave`"
     message = f"you are not senior to {removed} there (rule M7)"

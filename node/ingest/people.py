@@ -158,6 +158,16 @@ class People:
         keys = [user, *(old for old in facts.moved if facts.persons.get(old) == user)]
         return next(filter(None, map(self.petname, keys)), "")
 
+    def heir(self, repo_id: RepoId, user: UserId) -> UserId | None:
+        """Return the first device to which a user's place in a repo passed; None if it passed none on."""
+        facts = self._facts.get(repo_id, NO_FACTS)
+        return facts.persons.get(user) if user in facts.moved else None
+
+    def device_name(self, repo_id: RepoId, device: UserId) -> str:
+        """Return a device's own name, which tells it from others of its person; else its short id."""
+        said = self.stated(repo_id).get(device)
+        return self.petname(device) or (said and said.name) or id_text(device)[:SHORT_ID_LENGTH]
+
     def peer_name(self, raw: Id) -> str:
         """Return this user's name for a node; empty if there is none."""
         return self._peer_names.get(AnyId(raw), "")

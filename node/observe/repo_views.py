@@ -148,7 +148,7 @@ class RepoViews:
             vouched=self._vouched(repo, branches),
             false_voucher="" if false is None else maker_name(replica, repo.repo_id, false.states),
             false_signers=self._called(repo, signers),
-            moved_to="" if moved_to is None else self._device_name(repo, moved_to),
+            moved_to="" if moved_to is None else self._hub.replica.people.device_name(repo.repo_id, moved_to),
             members=others,
             not_kept=sum(not one.is_kept for one in branches),
             kept_days=repo.kept_days,
@@ -185,11 +185,6 @@ class RepoViews:
                 name = maker_name(self._hub.replica, repo.repo_id, shown.vouched)
                 return {"code": "vouched", "people": [name], "at": shown.vouched.at // 1000}
         return None
-
-    def _device_name(self, repo: Repo, device: UserId) -> str:
-        """Return the device's own name: all are shown by that of the person."""
-        said = self._hub.replica.people.stated(repo.repo_id).get(device)
-        return (said.name if said is not None else None) or id_text(device)[:SHORT_ID_LENGTH]
 
     def _called(self, repo: Repo, users: Sequence[UserId]) -> tuple[str, ...]:
         """Return the members' names: this user's name for them, else the start of their ids."""

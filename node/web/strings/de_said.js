@@ -335,6 +335,8 @@ export const SAID = {
   "remove the others, or do it on one of them": "entferne die anderen, oder mach es auf einem von ihnen",
   "repos are handed on by the first device": "Repos gibt das erste Gerät weiter",
   "your place has passed to the computer {0} on {1}": "dein Platz ist am {1} an den Computer {0} übergegangen",
+  "your place has passed to the computer {0}": "dein Platz ist an den Computer {0} übergegangen",
+  "write there": "schreib dort",
   "this computer cannot become a device again": "dieser Computer kann kein Gerät mehr werden",
   "run it there": "mach es dort",
   "this is a device of {0} already": "das ist schon ein Gerät von {0}",

@@ -89,8 +89,9 @@ async def test_a_phone_takes_the_place_of_its_person(
     assert done[-1]["name"] == "devices", "the last, so that the command can be repeated"
     again = (await service_of(laptop, tmp_path).people.pairing.promote("Pocket"))["repos"]
     assert [one["already"] for one in again] == [True, True, True]
-    with pytest.raises(ServiceError, match=r"not_permitted|member"):
+    with pytest.raises(ServiceError, match="your place has passed to the computer Pocket") as refused:
         laptop.write(main_of(laptop, work), "too late")
+    assert refused.value.advice == "write there"
     # The boss was offline all the while, and hears of it from the phone.
     await settle(laptop, phone, tablet)
     await settle(phone, boss, tablet)
