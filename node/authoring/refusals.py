@@ -69,7 +69,7 @@ def _name_seniors(people: People, repo_id: RepoId, code: str, seniors: Seniors) 
 
     removed = name(seniors.user)
     next_step = (
-        f"senior to {removed}: {', '.join(map(name, seniors.members))}; ask one of them"
+        f"senior to {removed}: {', '.join(dict.fromkeys(map(name, seniors.members)))}; ask one of them"
     )
     if not seniors.members:
         next_step = f"nobody is senior to {removed}, who alone can step down: `ravel repo leave`"
