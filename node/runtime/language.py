@@ -87,7 +87,7 @@ class Speaker:
 
     def _part(self, said: str) -> str:
         """Return a sentence, with or without the mark that ends it."""
-        found = self._whole(said)
+        found = None if said.endswith(";") else self._whole(said)  # no sentence of the table has that mark
         if found is not None:
             return found
         bare = said.rstrip(".;")

@@ -74,7 +74,9 @@ const WORDS = {
   secrets_missing: (one, since) =>
     `wartet auf Schlüssel${since}: Die Mitglieder haben neue, und niemand hat sie diesem Computer bisher gegeben${helpers(one, "kann es")}`,
   excluded: (_, since) => `du bist${since} kein Mitglied mehr, und was andere seither schreiben, ist nicht für diesen Computer`,
-  former: () => "du bist kein Mitglied mehr und liest, was mit dir geteilt wurde",
+  former: ({ people }) => people?.length
+    ? `dein Platz ist an ${people[0]} übergegangen: Was hier ist, bleibt, und dieser Computer schreibt nicht mehr`
+    : "du bist kein Mitglied mehr und liest, was mit dir geteilt wurde",
   link_ended: (_, since) =>
     `hierher kommt${since} nichts Neues: Das Repo hat durch einen Ausschluss oder eine Erneuerung neue Schlüssel, und dein Link öffnet nichts Neueres; bitte ein Mitglied um einen neuen`,
   join_refused: (one) => `deine Einladung wurde abgelehnt (${one.reason})`,

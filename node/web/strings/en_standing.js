@@ -77,7 +77,9 @@ const WORDS = {
   secrets_missing: (one, since) =>
     `waiting for new keys${since}: members have gone on to them, and none has handed them to this computer yet${helpers(one, "has", "have")}`,
   excluded: (_, since) => `you are not a member any more${since}, and what others write from then on is not for this computer`,
-  former: () => "you are not a member any more, and read what was shared with you",
+  former: ({ people }) => people?.length
+    ? `your place has passed to ${people[0]}: what is here stays, and this computer writes no more`
+    : "you are not a member any more, and read what was shared with you",
   link_ended: (_, since) =>
     `nothing new comes here${since}: the repo got new keys by an exclusion or a renewal, and your link opens nothing newer; ask a member for a new one`,
   join_refused: (one) => `your invitation was refused (${one.reason})`,

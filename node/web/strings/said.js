@@ -16,7 +16,8 @@ export function speakerOf(table) {
   };
   const part = (said) => {
     const bare = said.replace(/[.;]+$/, "");
-    return whole(said, true) ?? (whole(bare, true) ?? bare) + said.slice(bare.length);
+    const found = said.endsWith(";") ? null : whole(said, true); // no sentence of the table has that mark
+    return found ?? (whole(bare, true) ?? bare) + said.slice(bare.length);
   };
   /** Of a text that is not in the table as a whole, each sentence is looked for, and then each part of a list. */
   const say = (said) => {

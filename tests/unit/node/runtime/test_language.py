@@ -33,6 +33,12 @@ FOR_PROGRAMS = re.compile(
             "in sync with your Desk since yesterday 10:02",
             "gleichauf mit deinem Gerät Desk seit gestern 10:02",
         ),
+        (
+            "your place has passed to Ann's phone: what is here stays, and this computer writes no more; "
+            "in sync with your other computer",
+            "dein Platz ist an Ann's phone übergegangen: Was hier ist, bleibt, und dieser Computer schreibt nicht mehr; "
+            "gleichauf mit deinem anderen Computer",
+        ),
         ("in sync with your other computer", "gleichauf mit deinem anderen Computer"),
         (
             "behind by 3 commits, to come from Ben; 2 of your files are on this computer only, as far as known",
