@@ -321,7 +321,7 @@ def _check_daemon(home: Home, pace: Pace | None, now: float) -> Iterator[Check]:
         yield Check("daemon", PROBLEM, "; ".join(wrong), "look at the disk and at the daemon's log")
     else:
         yield Check("daemon", OK, f"it runs, and listens on {status['listen']}")
-    yield from check_peers(status)
+    yield from check_peers(status, repos)
     yield from check_bound(status)
     yield from check_keys_in_use(status)
     yield from check_members_clocks(status)
@@ -365,7 +365,7 @@ def check_discovery(config: NetworkConfig) -> Iterator[Check]:
         yield Check("discovery", WARNING, detail, 'set [network] listen = "*:7474"')
 
 
-def check_peers(status: NodeStatus) -> Iterator[Check]:
+def check_peers(status: NodeStatus, repos: RepoList) -> Iterator[Check]:
     """Report peers that do not answer, and commits that none of them has, from a daemon's status."""
     connected = [peer for peer in status["peers"] if peer["state"] == "connected"]
     away = [peer for peer in status["peers"] if peer["state"] != "connected" and peer["source"] in _KEPT]
@@ -390,11 +390,21 @@ def check_peers(status: NodeStatus) -> Iterator[Check]:
             yield Check("topics", OK, detail)
     if connected:
         yield Check("peers", OK, f"{len(connected)} connected")
-    if status["pending"] and connected and not _at_work(connected):
+    if status["pending"] and _is_over(repos):
+        detail = f"waiting for causes that are not for this computer: {counted(status['pending'], 'commit')}"
+        yield Check("topics", OK, detail)
+    elif status["pending"] and connected and not _at_work(connected):
         detail = f"waiting for causes that no connected peer has: {counted(status['pending'], 'commit')}"
         yield Check("topics", WARNING, detail, "connect to a peer that has them: `ravel peer add`")
     else:
         yield Check("topics", OK, f"waiting for their causes: {counted(status['pending'], 'commit')}")
+
+
+def _is_over(repos: RepoList) -> bool:
+    """Return True if this user has no part any more in some repos, and no other one waits for causes."""
+    standings = [repo["standing"] for repo in repos["repos"]]
+    waits = any(part["code"] == "causes_missing" for one in standings for part in one["parts"])
+    return not waits and any(one["state"] in ("former", "cut_off") for one in standings)
 
 
 def check_bound(status: NodeStatus) -> Iterator[Check]:
@@ -429,6 +439,7 @@ def check_members_clocks(status: NodeStatus) -> Iterator[Check]:
 
 def check_repos(repos: RepoList) -> Iterator[Check]:
     """Report what is absent of repos, and who can help."""
+    passed: dict[str, list[str]] = {}
     for repo in repos["repos"]:
         standing = repo["standing"]
         if standing["own_forks"]:
@@ -450,7 +461,11 @@ def check_repos(repos: RepoList) -> Iterator[Check]:
             )
         if standing["uncertain"]:
             continue  # said of all of them, also without a daemon
-        if standing["state"] in ("cut_off", "damaged"):
+        if standing["state"] == "former":  # as it is meant to be, whatever comes no more
+            for part in standing["parts"]:
+                if part["code"] == "former" and part.get("people"):
+                    passed.setdefault(part["people"][0], []).append(repo["name"])
+        elif standing["state"] in ("cut_off", "damaged"):
             advice = "ask a member for a new link" if standing["state"] == "cut_off" else DAMAGED_ADVICE
             yield Check("repos", WARNING, f"{repo['name']}: {standing_sentence(standing)}", advice)
         elif standing["state"] in ("alone", "not_shared") and standing["held_at"] and standing["unheld"]:
@@ -465,6 +480,8 @@ def check_repos(repos: RepoList) -> Iterator[Check]:
             elif standing["epoch_due"]:
                 advice = "write something where you may, or ask one of them to: that starts new secrets"
             yield Check("repos", WARNING, f"{repo['name']}: {standing_sentence(standing)}", advice)
+    for heir, names in passed.items():
+        yield Check("repos", OK, f"{', '.join(names)}: your place has passed to {heir}")
 
 
 def check_connected(status: NodeStatus, repos: RepoList) -> Iterator[Check]:

@@ -515,6 +515,8 @@ export const SAID = {
   "{0} connected": "{0} verbunden",
   "{0} topic not compared yet with {1}: each takes its turn": "{0} Topic wartet auf den Vergleich mit {1}",
   "{0} topics not compared yet with {1}: each takes its turn": "{0} Topics warten auf den Vergleich mit {1}: eines nach dem anderen",
+  "waiting for causes that are not for this computer: {0}": "wartet auf Früheres, das nicht für diesen Computer ist: {0*}",
+  "{0}: your place has passed to {1}": "{0}: dein Platz ist an {1} übergegangen",
   "waiting for causes that no connected peer has: {0}": "wartet auf Früheres, das kein verbundener Peer hat: {0*}",
   "waiting for their causes: {0}": "wartet auf Früheres: {0*}",
   "connect to a peer that has them: `ravel peer add`": "verbinde dich mit einem Peer, der es hat: `ravel peer add`",

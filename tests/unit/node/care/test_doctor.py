@@ -8,6 +8,7 @@ import sqlite3
 import tarfile
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -217,7 +218,7 @@ def _status(
 
 
 def test_unreachable_peers_and_stuck_topics_are_warnings() -> None:
-    check = doctor.check_peers
+    check = partial(doctor.check_peers, repos=_repos())
     assert {one.state for one in check(_status(0))} == {OK}
     assert [one.name for one in check(_status(0))] == ["topics"], "nobody is connected, and nobody need be"
     assert {one.state for one in check(_status(0, ("p", "connected", "in sync")))} == {OK}
@@ -428,6 +429,27 @@ def test_repos_of_which_something_is_amiss_are_named(standing: dict[str, object]
     found = list(check_repos(_repos(**standing)))
     assert [one.state for one in found] == ([WARNING] if is_said else [])
     assert all(one.advice for one in found)
+
+
+def test_a_place_that_passed_on_is_no_fault() -> None:
+    moved = _repos(state="former", parts=[{"code": "former", "people": ["Ann's phone"]}], epoch_due=True)
+    assert [(one.state, one.detail) for one in check_repos(moved)] == [
+        (OK, "notes: your place has passed to Ann's phone")
+    ]
+
+
+@pytest.mark.parametrize("state", ["former", "cut_off"])
+def test_who_is_no_member_is_sent_to_no_peer_for_what_came_since(state: str) -> None:
+    status = _status(3, ("p", "connected", "in sync"))
+    (*_, ended) = doctor.check_peers(status, _repos(state=state))
+    assert (ended.state, ended.advice) == (OK, "")
+    assert "not for this computer: 3 commits" in ended.detail
+    both = _repos(state=state)
+    both["repos"] += _repos(state="waiting", parts=[{"code": "causes_missing", "count": 3, "people": []}])[
+        "repos"
+    ]
+    (*_, stuck) = doctor.check_peers(status, both)
+    assert stuck.state == WARNING
 
 
 def test_who_shares_and_is_connected_to_nobody_is_warned() -> None:
