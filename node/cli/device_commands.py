@@ -202,6 +202,18 @@ def _print_promoted(answer: "PromotedDevice") -> None:
         say_wrapped("Leave this computer on until `ravel status` says that another one has it.")
 
 
+def _find_called(api: "Client", device: str) -> str:
+    """Return what a device is called, or is given as. Raises ServiceError where this person has none such."""
+    from node.runtime.resolve import resolve
+    from protocol.formats.text import parse_id
+
+    listed = api.list_devices()
+    known = [(one["user"], one["name"]) for one in listed["devices"]]
+    if listed["moved_to"] is not None:  # it passed in some repos, and the rest is to follow
+        known.append((listed["moved_to"], listed["moved_to_name"]))
+    return resolve("device", device, [(parse_id(user), name, name or device) for user, name in known])
+
+
 @device.command("promote")
 @prints(_print_promoted)
 def promote(api: "Client", device: DeviceArgument, yes: YesOption = False) -> Outcome:
@@ -209,6 +221,7 @@ def promote(api: "Client", device: DeviceArgument, yes: YesOption = False) -> Ou
 
     This user is no member any more. It keeps what it has and writes no more. Run it again for repos that failed.
     """
+    called = "" if yes else _find_called(api, device)
 
     def question() -> str:
         me = api.show_status()["user"]
@@ -219,14 +232,10 @@ def promote(api: "Client", device: DeviceArgument, yes: YesOption = False) -> Ou
             and one["whole"]
             and any(me in quorum["signers"] for quorum in api.show_quorum(one["repo"])["quorums"])
         ]
-        found = {one["user"]: one["name"] for one in api.list_devices()["devices"]}
-        called = next(
-            (name or device for user, name in found.items() if device == name or user.startswith(device)),
-            device,
-        )
         said = [
             f"{called} will have your place in all your repos: it adds and removes your devices, and acts for you. This "
-            "computer keeps what it has and writes no more, and cannot undo it."
+            "computer keeps what it has and writes no more, and cannot undo it. If the new one knows no other member's "
+            "computer, run `ravel peer add` there first."
         ]
         if signed:
             said.append(f"You sign no more in {', '.join(signed)}: an owner names the signers anew.")

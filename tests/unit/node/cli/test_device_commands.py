@@ -9,6 +9,7 @@ from node.cli import printing
 from node.cli.links import print_link
 from node.cli.shared import agrees
 from node.runtime.errors import ERROR_KINDS, EXIT_STOPPED
+from node.runtime.language import Speaker, load_table
 from tests.unit.node.cli.conftest import Invoke
 
 DEVICE, REPO = "d" * 52, "r" * 52
@@ -126,3 +127,22 @@ def test_what_is_left_to_do_is_said_in_german(invoke: Invoke, monkeypatch: pytes
     answer = {"repos": [{**one, "let_in": False, "already": False, "advice": advice}]}
     said = " ".join(invoke("recovery", "finish", "TEXT", finish_recovery=lambda _: answer).stdout.split())
     assert said.endswith("notes: Ann ist nicht mehr Mitglied; lass einen Admin den neuen Schlüssel einladen")
+
+
+def test_a_device_is_looked_for_before_anybody_is_asked(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    phone = {"user": "a" * 52, "name": "Pocket", "first": False, "this": False, "repos": []}
+    answers = {
+        "list_devices": lambda: {"devices": [phone], "moved_to": None, "moved_to_name": ""},
+        "show_status": lambda: {"user": REPO},
+        "list_repos": lambda: {"repos": []},
+    }
+    for device, refusal in (("nobody", "no device is called 'nobody'"), ("Pocket", "no terminal to ask at")):
+        assert refusal in str(invoke("device", "promote", device, **answers).exception)
+    monkeypatch.setattr("node.cli.device_commands.confirm", lambda question, **_: asked.append(question()))
+    answer = {"device": DEVICE, "repos": []}
+    invoke("device", "promote", "Pocket", **answers, promote_device=lambda _: answer)
+    assert "run `ravel peer add` there first. Make Pocket your first device?" in asked[0]
+    assert Speaker(load_table("de"))(asked[0]).endswith("Pocket zum ersten Gerät machen?")
