@@ -62,6 +62,17 @@ def add(
     return link_outcome(answer, answer["link"], answer["reach"], qr=qr, about=about, absent=notes)
 
 
+def passed_sentence(answer: "DeviceList") -> str:
+    """Say to which computer this user's place passed; empty if it did not."""
+    if answer["moved_to"] is None:
+        return ""
+    heir = person(answer["moved_to_name"], answer["moved_to"])
+    return (
+        f"Your place has passed to the computer {heir}, which is the first one. What is here stays, and this "
+        "computer writes no more in your repos."
+    )
+
+
 def _print_devices(answer: "DeviceList") -> None:
     for key in answer["let_in"]:
         friends = ", ".join(map(person, key["friend_names"], key["friends"]))
@@ -80,11 +91,7 @@ def _print_devices(answer: "DeviceList") -> None:
                 "their repos. A link of `ravel device add` there makes it a device again."
             )
         elif answer["moved_to"] is not None:
-            heir = person(answer["moved_to_name"], answer["moved_to"])
-            say_wrapped(
-                f"Your place has passed to the computer {heir}, which is the first one. What is here stays, and this "
-                "computer writes no more in your repos."
-            )
+            say_wrapped(passed_sentence(answer))
         else:
             say_wrapped("This is your only device. `ravel device add` makes a link for another one.")
         return

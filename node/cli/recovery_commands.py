@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from node.cli.answers import Outcome, print_table, prints, say_advice
+from node.cli.device_commands import passed_sentence
 from node.cli.member_commands import UserArgument
 from node.cli.printing import say_wrapped
 from node.cli.shared import YesOption, confirm
@@ -32,13 +33,14 @@ def _friends(one: "RepoFriends") -> str:
     return ", ".join(map(person, one["friend_names"], one["friends"])) or in_language("nobody")
 
 
-def _print_list(answer: "RecoveryList") -> None:
+def _print_list(shown: "tuple[RecoveryList, str]") -> None:
+    answer, passed = shown
     if answer["repos"]:
         rows = ((one["name"], _friends(one), str(one["need"])) for one in answer["repos"])
         print_table(("repo", "friends", "needed"), rows)
         say_advice(answer["repos"])
     else:
-        say_wrapped("Nobody can let you in again. `ravel recovery friends` names friends.")
+        say_wrapped(passed or "Nobody can let you in again. `ravel recovery friends` names friends.")
     if answer["persons"]:
         print()
         others = ((one["name"], person(one["user_name"], one["user"]), _of(one)) for one in answer["persons"])
@@ -51,9 +53,11 @@ def _of(one: "RecoveryPerson") -> str:
 
 @recovery.command("show")
 @prints(_print_list)
-def show(api: "Client") -> "RecoveryList":
+def show(api: "Client") -> Outcome:
     """Show your friends in each repo, and for whom you are one."""
-    return api.list_friends()
+    answer = api.list_friends()
+    passed = "" if answer["repos"] else passed_sentence(api.list_devices())
+    return Outcome(answer, (answer, passed))
 
 
 def _print_named(answer: "NamedFriends") -> None:

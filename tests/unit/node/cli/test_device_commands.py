@@ -146,3 +146,11 @@ def test_a_device_is_looked_for_before_anybody_is_asked(
     invoke("device", "promote", "Pocket", **answers, promote_device=lambda _: answer)
     assert "run `ravel peer add` there first. Make Pocket your first device?" in asked[0]
     assert Speaker(load_table("de"))(asked[0]).endswith("Pocket zum ersten Gerät machen?")
+
+
+def test_who_passed_its_place_on_is_not_asked_to_name_friends(invoke: Invoke) -> None:
+    listed: dict[str, Any] = {"moved_to": DEVICE, "moved_to_name": "Pocket"}
+    answers = {"list_friends": lambda: {"repos": [], "persons": []}, "list_devices": lambda: listed}
+    assert "Your place has passed to the computer Pocket" in invoke("recovery", "show", **answers).stdout
+    listed["moved_to"] = None
+    assert "names friends" in invoke("recovery", "show", **answers).stdout
