@@ -916,6 +916,7 @@ export interface LetInDevice {
   friends: string[];
   name: string;
   repo: string;
+  this: boolean;
   time: number;
 }
 

@@ -76,6 +76,12 @@ def passed_sentence(answer: "DeviceList") -> str:
 def _print_devices(answer: "DeviceList") -> None:
     for key in answer["let_in"]:
         friends = ", ".join(map(person, key["friend_names"], key["friends"]))
+        if key["this"]:
+            say_wrapped(
+                f"You are back in {key['name']} since {date_text(key['time'])}, let in by {friends}. An admin can now grant "
+                "you your rights and exclude the lost key. Then name friends anew."
+            )
+            continue
         command = f"ravel member exclude {quote(key['name'])} {key['device'][:ID_WIDTH]}"
         say_wrapped(
             f"Friends let the key {key['device'][:ID_WIDTH]} in as you, in {key['name']} on {date_text(key['time'])}: "

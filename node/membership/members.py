@@ -6,6 +6,7 @@ Each change is one commit in the repo's root branch, which every node judges by 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from shlex import quote
 from typing import Final, TypedDict
 
 from node.authoring.drafting import Draft
@@ -122,6 +123,10 @@ class Members(RepoActions):
         kept = _permission(keeps) if keeps else None
         held = await self._members(target)
         key = await self._hub.run_blocking(self._find_removed, user, target)
+        if key == self._author.user and kept is None:
+            raise ServiceError(
+                "bad_request", "that is this computer", f"`ravel repo leave {quote(target.name)}`"
+            )
         if key != self._author.user:
             needed = await self._hub.run_blocking(self._find_needed, target, key, kept)
             doing = "excluding a member" if kept is None else "lowering a member's permission"

@@ -405,10 +405,14 @@ class Pairing:
                     for one in grants[member]
                     if isinstance(one.body, RecoveryGrant) and one in credentials_of(one.body.user)
                 ]
+                held = held_otherwise(membership, me) or 0
             for one, body in counting:
+                if body.user == me and held >= body.permission:  # granted since: nothing is left to do
+                    continue
                 friends = [signed.friend for signed in body.signatures]
                 view: LetInDevice = {
                     "device": id_text(body.user),
+                    "this": body.user == me,
                     "repo": id_text(repo.repo_id),
                     "name": repo.name,
                     "friends": [*map(id_text, friends)],

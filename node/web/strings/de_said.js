@@ -312,6 +312,7 @@ export const SAID = {
   "make another owner with `ravel member grant`, or leave with `ravel repo leave --force`": "mach jemand anderen mit `ravel member grant` zum Besitzer, oder geh mit `ravel repo leave --force`",
   "nobody here is called {0}": "niemand hier heißt {0}",
   "that is the last owner: without one nobody can make another": "das ist der letzte Besitzer: Ohne ihn kann niemand einen neuen machen",
+  "that is this computer": "das ist dieser Computer",
   "the user holds no more than that": "mehr als das darf die Person nicht",
   "{0} holds {1}": "{0} hat {1}",
   "{0} is the name of {1}, and the id of {2} begins so": "{0} ist der Name von {1}, und die Kennung von {2} beginnt so",

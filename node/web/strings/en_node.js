@@ -278,6 +278,7 @@ export const ofNode = {
   noDevices: "This is your only device.",
   deviceOut: (name) => `This computer was removed from the devices of ${name}. What is here stays, and nothing new comes from their repos. A link that is made there makes it a device again.`,
   deviceMoved: (name) => `Your place has passed to the computer ${name}, the first one now. What is here stays, and this computer writes no more.`,
+  deviceBack: (repo, friends) => `You are back in ${repo}, let in by ${friends.join(", ")}. An admin can now grant you your rights and exclude the lost key. Then name friends anew.`,
   deviceLetIn: (key, repo, friends) => `Friends let the key ${key} in as you, in ${repo}: ${friends.join(", ")}. If that is not you, exclude it there.`,
   deviceStayed: (device, repo) => `${device} was removed, and is still a member of ${repo}.`,
   thisDevice: "this one",

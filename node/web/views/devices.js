@@ -8,6 +8,11 @@ import { api, isPerson, tell } from "../state/session.js";
 import { text } from "../strings/opened.js";
 import { useState } from "../vendor/preact-hooks.js";
 
+function letIn(one) {
+  const friends = one.friend_names.map((name, at) => name || short(one.friends[at]));
+  return one.this ? text.deviceBack(one.name, friends) : text.deviceLetIn(short(one.device), one.name, friends);
+}
+
 export function Devices() {
   const loaded = useLoaded(() => api.listDevices(), []);
   const [made, setMade] = useState(null);
@@ -26,7 +31,7 @@ export function Devices() {
       ${list.removed_by !== null ? html`<p id="device-removed" class="alarm">${text.deviceOut(list.removed_by_name || short(list.removed_by))}</p>`
         : list.moved_to !== null ? html`<p id="device-moved" class="alarm">${text.deviceMoved(list.moved_to_name || short(list.moved_to))}</p>`
         : devices.length < 2 && !joining && html`<${Empty}><p>${text.noDevices}</p><//>`}
-      ${list.let_in.map((one) => html`<p class="alarm" key=${`${one.device} ${one.repo}`}><bdi>${text.deviceLetIn(short(one.device), one.name, one.friend_names.map((name, at) => name || short(one.friends[at])))}</bdi></p>`)}
+      ${list.let_in.map((one) => html`<p class="alarm" key=${`${one.device} ${one.repo}`}><bdi>${letIn(one)}</bdi></p>`)}
       ${stayed.length > 0 && html`<ul class="plain" id="devices-stayed">${stayed.map((one) => html`<li key=${`${one.device} ${one.repo}`} class="alarm">
         <bdi>${text.deviceStayed(one.called || short(one.device), one.name)}</bdi> <span class="facts">${text.sentence(text.nodeSaid(one.advice))}</span></li>`)}</ul>`}
       <ul class="plain" id="devices">${devices.map((one) => html`<li key=${one.user}>

@@ -44,6 +44,7 @@ class LetInDevice(TypedDict):
     """A key that friends let in, in one repo, as a device of this person."""
 
     device: Id
+    this: Annotated[bool, means("It is this user.")]
     repo: Id
     name: str
     friends: Annotated[list[Id], means("Who signed.")]

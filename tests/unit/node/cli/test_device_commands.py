@@ -95,6 +95,7 @@ def test_a_removed_device_that_stays_a_member_is_named_with_the_command(invoke: 
     said = " ".join(invoke("device", "list", list_devices=lambda: answer).stdout.split())
     friends = {
         "device": DEVICE,
+        "this": False,
         "repo": REPO,
         "name": "our garden",
         "friends": [REPO],
@@ -106,6 +107,10 @@ def test_a_removed_device_that_stays_a_member_is_named_with_the_command(invoke: 
     )
     assert f"Friends let the key {DEVICE[:12]} in as you, in our garden on 1970-01-01" in told
     assert f"`ravel member exclude 'our garden' {DEVICE[:12]}`" in told
+    back = {**answer, "let_in": [{**friends, "this": True}]}
+    told = " ".join(invoke("device", "list", list_devices=lambda: back).stdout.split())
+    assert "You are back in our garden since 1970-01-01" in told
+    assert "member exclude 'our garden'" not in told
     assert "The removed device Lap is still a member of work (write)." in said
     assert command in said
 

@@ -108,6 +108,7 @@ async def test_two_of_three_friends_let_a_new_key_in(
     (let_in,) = (await service_of(ann, tmp_path).people.pairing.list_all())["let_in"]
     assert (let_in["device"], let_in["name"]) == (user(new), "work")
     assert sorted(let_in["friend_names"]) == ["Ben", "Cat"]
+    assert not let_in["this"]
     removed = await service_of(ann, tmp_path).people.members.remove("work", user(new), "")
     assert removed["devices"] == [], "what friends gave in its place, it takes back without an admin"
     assert (await service_of(ann, tmp_path).people.pairing.list_all())["let_in"] == []
@@ -150,8 +151,19 @@ async def test_the_new_home_reads_and_writes_as_the_person(
     new.write(main, "it is me")
     await settle(ben, new)
     assert held(new, work, new) is Permission.WRITE
+    service = service_of(new, tmp_path).people
+    (let_in,) = (await service.pairing.list_all())["let_in"]
+    assert let_in["this"], "this computer is no stranger to itself"
+    with pytest.raises(ServiceError, match="that is this computer"):
+        await service.members.remove("work", user(new), "")
+    assert held(new, work, new) is Permission.WRITE
     people_in = (await service_of(ben, tmp_path).people.members.list_all("work"))["members"]
     assert {one["user"]: one["name"] for one in people_in}[user(new)] == "Ann"
+    await service_of(ben, tmp_path).people.members.grant("work", user(new), "write")
+    await settle(ben, new)
+    assert (await service.pairing.list_all())["let_in"] == [], (
+        "it has rights of its own: nothing is left to do"
+    )
 
 
 async def test_friends_who_were_replaced_let_nobody_in(
