@@ -630,7 +630,11 @@ export interface MemberView {
 export interface MemberArrival {
   author: string;
   author_name: string;
-  kind: "founded" | "invited" | "granted" | "device_added";
+  friend_names: string[];
+  friends: string[];
+  kind: "founded" | "invited" | "granted" | "device_added" | "recovered";
+  place_of: string | null;
+  place_since: number | null;
   time: number | null;
 }
 

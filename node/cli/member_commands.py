@@ -65,6 +65,9 @@ _ARRIVALS = {
     "invited": lambda came: in_language(f"invited by {author(came)}"),
     "granted": lambda came: in_language(f"added by {author(came)}"),
     "device_added": lambda came: in_language(f"device added by {author(came)}"),
+    "recovered": lambda came: in_language(
+        f"let in by the friends {', '.join(map(person, came['friend_names'], came['friends']))}"
+    ),
 }
 
 
@@ -74,7 +77,12 @@ def _came(item: Mapping[str, Any]) -> str:
     if came is None:
         return ""
     said = _ARRIVALS[came["kind"]](came)
-    return said if came["time"] is None else f"{said}, {calendar_text(came['time'])}"
+    if came["time"] is not None:
+        said = f"{said}, {calendar_text(came['time'])}"
+    if came["place_of"] is None:
+        return said
+    before, since = came["place_of"][:ID_WIDTH], calendar_text(came["place_since"])
+    return f"{said}; " + in_language(f"in the place of {before} since {since}")
 
 
 _MEMBERS = Table(

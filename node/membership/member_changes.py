@@ -79,17 +79,24 @@ def find_arrival(
 
     Who has somebody's place came as that one did. Hold `membership_lock`. Costs O(credentials of the user).
     """
-    origins = [membership.operations.origin(one.commit_id) for one in membership.now().credentials_of(user)]
+    held = membership.now().credentials_of(user)
+    origins = [membership.operations.origin(one.commit_id) for one in held]
     first = min(origins, key=lambda one: (one.is_device_grant, one.timestamp), default=None)
     if first is None:
         return None
     kind, author = "granted", first.author
     time: int | None = first.timestamp // 1000
+    friends: list[UserId] = []
+    move = max(
+        (one for one in held if isinstance(one.body, Move)), key=lambda one: one.timestamp, default=None
+    )
     match first.body:
         case RepoInit():
             kind, time = "founded", None
-        case DeviceGrant() | RecoveryGrant():
+        case DeviceGrant():
             kind = "device_added"
+        case RecoveryGrant():
+            kind, friends = "recovered", [one.friend for one in first.body.signatures]
         case Join():
             invitation = membership.operations.find(first.body.invitation)
             kind, author = "invited", first.author if invitation is None else invitation.author
@@ -100,6 +107,10 @@ def find_arrival(
         "time": time,
         "author": id_text(author),
         "author_name": name_of(author),
+        "friends": [*map(id_text, friends)],
+        "friend_names": [*map(name_of, friends)],
+        "place_of": None if move is None else id_text(move.author),
+        "place_since": None if move is None else move.timestamp // 1000,
     }
 
 

@@ -15,6 +15,7 @@ export const ofPeople = {
     invited: (time, by) => `dabei seit ${time}${by ? `, eingeladen von ${by}` : ""}`,
     granted: (time, by) => `dabei seit ${time}${by ? `, eingelassen von ${by}` : ""}`,
     device_added: (time) => `dabei seit ${time}`,
+    recovered: (time) => `von Freunden hereingelassen ${time}`,
   },
   byYou: "dir",
   callsItself: (name) => `Nennt sich ${name}`,

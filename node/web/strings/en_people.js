@@ -15,6 +15,7 @@ export const ofPeople = {
     invited: (time, by) => `joined ${time}${by ? `, invited by ${by}` : ""}`,
     granted: (time, by) => `joined ${time}${by ? `, let in by ${by}` : ""}`,
     device_added: (time) => `joined ${time}`,
+    recovered: (time) => `let in by friends ${time}`,
   },
   byYou: "you",
   callsItself: (name) => `Calls itself ${name}`,

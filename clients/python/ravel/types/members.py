@@ -13,16 +13,23 @@ class MemberArrival(TypedDict):
     kind: Annotated[
         str,
         one_of(
-            *("founded", "invited", "granted", "device_added"),
-            description="`invited`: by a link. `granted`: by a member. `device_added`: by a device of the person.",
+            *("founded", "invited", "granted", "device_added", "recovered"),
+            description="`invited`: by a link. `granted`: by a member. `device_added`: by a device of the person. "
+            "`recovered`: by `friends`.",
         ),
     ]
     time: Annotated[
         int | None,
         means("Unix seconds, as the author of the change states them. Null: a founding states none."),
     ]
-    author: Annotated[Id, means("Who founded the repo, made the link or gave the right.")]
+    author: Annotated[
+        Id, means("Who founded the repo, made the link or gave the right. Of `recovered`: the lost key.")
+    ]
     author_name: PersonText
+    friends: Annotated[list[Id], means("Who signed. Empty unless `recovered`.")]
+    friend_names: Annotated[list[PersonText], means("What they are called, in the same order.")]
+    place_of: Annotated[Id | None, means("User whose place passed to this one, and who came so. Null: none.")]
+    place_since: Annotated[int | None, means("When it passed, in Unix seconds. Null: it did not.")]
 
 
 class MemberView(TypedDict):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from node.cli import answers, branch_commands, inbox_commands, peer_commands, relay_commands
+from node.cli import answers, branch_commands, inbox_commands, member_commands, peer_commands, relay_commands
 from node.cli.status_view import print_overview
 from node.cli.text_commands import _write_text
 from node.runtime.errors import ServiceError
@@ -161,3 +161,13 @@ def test_an_offer_that_is_accepted_is_said_by_its_kind(capsys: Capture, kind: st
         ({"offer": "o" * 52, "status": "accepted", "commit": "c" * 52}, "notes", kind)
     )
     assert capsys.readouterr().out == f"{said}\n"
+
+
+def test_who_was_let_in_by_friends_or_took_a_place_is_told_so() -> None:
+    came: dict[str, Any] = {"kind": "recovered", "time": 0, "author": OTHER, "author_name": "Ann"}
+    came |= {"friends": [PEER, BRANCH], "friend_names": ["Cat", ""], "place_of": None, "place_since": None}
+    said = member_commands._came({"came": came})
+    assert said.startswith(f"let in by the friends Cat, {BRANCH[:12]}, ")
+    moved = {**came, "kind": "founded", "time": None, "place_of": OTHER, "place_since": 0}
+    said = member_commands._came({"came": moved})
+    assert said.startswith(f"founded it; in the place of {OTHER[:12]} since ")

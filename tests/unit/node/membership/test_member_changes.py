@@ -95,6 +95,9 @@ async def test_who_has_a_place_came_as_who_had_it_before(tmp_path: Path) -> None
         assert [(one["user"], one["came"] and one["came"]["kind"]) for one in listed] == [
             (id_text(user), "founded")
         ]
+        assert listed[0]["came"] is not None
+        assert listed[0]["came"]["place_of"] == id_text(alice.author.user)
+        assert listed[0]["came"]["place_since"] is not None
 
 
 async def test_a_new_name_is_a_row_and_the_first_one_is_none(tmp_path: Path) -> None:

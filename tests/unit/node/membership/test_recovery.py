@@ -158,7 +158,9 @@ async def test_the_new_home_reads_and_writes_as_the_person(
         await service.members.remove("work", user(new), "")
     assert held(new, work, new) is Permission.WRITE
     people_in = (await service_of(ben, tmp_path).people.members.list_all("work"))["members"]
-    assert {one["user"]: one["name"] for one in people_in}[user(new)] == "Ann"
+    seen = {one["user"]: one for one in people_in}[user(new)]
+    assert (seen["name"], seen["came"] and seen["came"]["kind"]) == ("Ann", "recovered")
+    assert sorted(seen["came"]["friend_names"] if seen["came"] else []) == ["Ben", "Cat"]
     await service_of(ben, tmp_path).people.members.grant("work", user(new), "write")
     await settle(ben, new)
     assert (await service.pairing.list_all())["let_in"] == [], (
