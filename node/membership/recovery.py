@@ -10,7 +10,7 @@ from node.authoring.writing import write_job
 from node.ingest.ingest_result import IngestResult
 from node.membership.devices import is_devices_repo
 from node.membership.members import find_user
-from node.membership.persons import held_otherwise
+from node.membership.persons import held_otherwise, users_of
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
 from node.sync.hub import Hub
@@ -35,7 +35,10 @@ from ravel.types.recovery import (
 from storage.repos.repos import Repo
 from verifier.membership import Membership
 from verifier.operations import Operation
+from verifier.places import find_keys, find_moves
 
+_INVITE: Final = "have an admin invite the new key"
+_ID_THERE: Final = "the new computer's `ravel id` prints its id"
 _NAMINGS_BESIDE_MAX: Final = 16
 """Namings beside one another that are looked at: a member, or who has its key, may make any number of them."""
 _NOT_HERE: Final = "the repo is not on this computer; a member of it runs this"
@@ -71,6 +74,8 @@ class Recovery:
                 "not_found", "you are a member of no repo", "ravel repo create NAME, or ravel repo join -"
             )
         keys = await self._hub.run_blocking(self._find_friends, friends, repos)
+        if self._author.user in keys:
+            raise ServiceError("bad_request", "you are no friend of your own", "name other members")
         least, most = len(keys) // 2 + 1 if keys else 0, len(keys)
         need = least if need is None else need
         if not least <= need <= most:
@@ -82,9 +87,15 @@ class Recovery:
         """Sign as a friend of a member that a key is its device, in each repo in which it named this user."""
         repos = await self._hub.run_blocking(self._own_repos)
         [person] = await self._hub.run_blocking(self._find_friends, [member], repos)
-        key = await self._hub.run_blocking(self._find_key, user, repos)
+        key = await self._hub.run_blocking(self._find_key, user, repos, _ID_THERE)
+        await self._hub.run_blocking(self._check_new, repos, person, key)
         signed, views = await self._hub.run_blocking(self._sign, repos, person, key)
         if not signed:
+            held = [
+                await self._hub.run_blocking(self._hub.replica.permission, repo, person) for repo in repos
+            ]
+            if not any(one is not None for one in held):
+                raise ServiceError("not_permitted", f"{member} is no member any more", _INVITE)
             raise ServiceError(
                 "not_permitted",
                 f"{member} named you in no repo in which this key lacks anything",
@@ -127,7 +138,7 @@ class Recovery:
         """Find users by id or by name in any of some repos, each once and sorted."""
         return sorted({self._find_key(text, repos) for text in texts})
 
-    def _find_key(self, text: str, repos: Sequence[Repo]) -> UserId:
+    def _find_key(self, text: str, repos: Sequence[Repo], advice: str = "") -> UserId:
         found = set[UserId]()
         for repo in repos:
             try:
@@ -138,8 +149,33 @@ class Recovery:
         if len(found) != 1:
             code = "ambiguous" if found else "not_found"
             said = "is more than one person" if found else "is nobody in your repos"
-            raise ServiceError(code, f"{text!r} {said}", "give the whole id: `ravel id` prints it there")
+            raise ServiceError(
+                code, f"{text!r} {said}", advice or "give the whole id: `ravel id` prints it there"
+            )
         return found.pop()
+
+    def _check_new(self, repos: Sequence[Repo], person: UserId, key: UserId) -> None:
+        """Raise ServiceError where a key is or was another member's, or passed its place on: it is no new one."""
+        for repo in repos:
+            persons = self._hub.replica.persons(repo.repo_id)
+            with self._hub.replica.membership_lock:
+                membership = self._hub.replica.membership(repo.repo_id)
+                operations, now = membership.operations, membership.now()
+                is_left = key in find_moves(operations, now)
+                mine = users_of(persons, person) | find_keys(operations, now, person)
+                rights = operations.grants_of(key)
+                is_other = key not in mine and any(
+                    not one.is_device_grant or one.author not in mine for one in rights
+                )
+            if is_left:
+                raise ServiceError("not_permitted", f"this key passed its place in {repo.name} on", _ID_THERE)
+            if is_other:
+                called = self._called(key, repo) or id_text(key)
+                raise ServiceError(
+                    "not_permitted",
+                    f"this key is or was another member's in {repo.name}: {called}",
+                    _ID_THERE,
+                )
 
     async def _name_in(self, repo: Repo, friends: list[UserId], need: int) -> RepoFriends:
         me = self._author.user
@@ -247,9 +283,7 @@ class Recovery:
             return
         member = done["member_name"] or done["member"]
         if gives is None:
-            raise ServiceError(
-                "not_permitted", f"{member} is no member any more", "have an admin invite the new key"
-            )
+            raise ServiceError("not_permitted", f"{member} is no member any more", _INVITE)
         if not is_last:
             raise ServiceError(
                 "not_permitted",

@@ -10,7 +10,7 @@ from trio.testing import MockClock
 from node.authoring.writing import write_commit
 from node.membership.recovery import Recovery, find_namings
 from node.runtime.errors import ServiceError
-from protocol.formats.body import Permission, RecoveryFriends
+from protocol.formats.body import DeviceGrant, Move, Permission, RecoveryFriends
 from protocol.formats.links import parse_recovery, recovery_text
 from protocol.formats.profiles import Profile
 from protocol.formats.text import id_text
@@ -201,6 +201,8 @@ async def test_friends_of_who_was_excluded_let_nobody_in(
     (done,) = (await recovery(cat, tmp_path).finish(texts))["repos"]
     assert not done["let_in"]
     assert done["advice"] == "Ann is no member any more; have an admin invite the new key"
+    with pytest.raises(ServiceError, match="is no member any more"):
+        await recovery(cat, tmp_path).sign("Ann", user(new))
     assert held(cat, work, new) is None
 
 
@@ -231,12 +233,13 @@ async def test_friends_sign_anew_for_who_was_lowered_and_once_for_each_key(
 async def test_what_names_no_friends_is_refused(
     people: list[Node], tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    ann, _, _, _, _ = people
+    ann, _, ben, _, _ = people
     await friends_of_ann(people, tmp_path)
     own = recovery(ann, tmp_path)
     for friends, need, said in (
         (["Ben", "Cat"], 1, "of 2 friends 2 to 2 are needed, not 1"),
         (["Eve"], None, "'Eve' is nobody in your repos"),
+        (["Ann", "Ben"], None, "you are no friend of your own"),
     ):
         with pytest.raises(ServiceError, match=said):
             await own.name_friends(friends, need, "")
@@ -244,6 +247,12 @@ async def test_what_names_no_friends_is_refused(
         await own.name_friends(["Ben"], None, "nope")
     with pytest.raises(ServiceError, match="no text of a friend"):
         await own.finish(["ravel:recovery:aaaa"])
+    signing = recovery(ben, tmp_path)
+    with pytest.raises(ServiceError, match="another member's in work: Cat"):
+        await signing.sign("Ann", "Cat")
+    with pytest.raises(ServiceError) as mistyped:
+        await signing.sign("Ann", "abc")
+    assert mistyped.value.advice == "the new computer's `ravel id` prints its id"
 
 
 def test_of_namings_beside_one_another_the_last_ones_are_looked_at() -> None:
@@ -255,3 +264,17 @@ def test_of_namings_beside_one_another_the_last_ones_are_looked_at() -> None:
     assert [one.commit_id for one in found] == made[:1:-1]
     repo.say("ben", body, *made)
     assert len(find_namings(repo.membership, USERS["ben"])) == 1
+
+
+async def test_nobody_signs_for_a_key_that_passed_its_place_on(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    ann, new, ben, _, _ = people
+    work = await friends_of_ann(people, tmp_path)
+    joined = ann.replica.membership(work.repo_id).now().credentials_of(ann.author.user)[0].commit_id
+    for body in (DeviceGrant(new.author.user, Permission.WRITE), Move(new.author.user, joined)):
+        ann.author.write(root_of(ann, work), body)
+    await settle(ann, ben)
+    assert held(ben, work, ann) is None
+    with pytest.raises(ServiceError, match="this key passed its place in work on"):
+        await recovery(ben, tmp_path).sign(user(new), user(ann))
