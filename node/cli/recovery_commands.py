@@ -1,18 +1,22 @@
 """recovery: friends who let a person in again whose keys are lost."""
 
+import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from node.cli.answers import Outcome, print_table, prints, say_advice
 from node.cli.device_commands import passed_sentence
+from node.cli.inputs import read_typed
 from node.cli.member_commands import UserArgument
-from node.cli.printing import say_wrapped
+from node.cli.printing import id_text_shown, say_wrapped
 from node.cli.shared import YesOption, confirm
 from node.cli.wording import person
 from node.runtime.errors import ERROR_KINDS, EXIT_OK
 from node.runtime.language import in_language
+from protocol.formats.text import pasted_word
+from protocol.limits.formats import LINK_SIZE_MAX
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client
@@ -25,6 +29,9 @@ if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
         RecoverySignatures,
         RepoFriends,
     )
+
+_TEXT_KIND: Final = "ravel:recovery:"
+_PASTED_SIZE_MAX: Final = 64 * 2 * LINK_SIZE_MAX
 
 recovery = typer.Typer(no_args_is_help=True, help="Friends who let you in again if your keys are lost.")
 
@@ -136,12 +143,15 @@ def _print_finished(answer: "RecoveryResult") -> None:
         (
             one["name"] or one["repo"],
             person(one["member_name"], one["member"] or ""),
+            id_text_shown(one["user"]),
             _signed(one),
             _state(one),
         )
         for one in answer["repos"]
     )
-    print_table(("repo", "member", "signed", "new key"), rows)
+    print_table(("repo", "member", "new key", "signed", "state"), rows)
+    if len({one["user"] for one in answer["repos"]}) > 1:
+        say_wrapped("These texts are for different keys. Friends sign for the same one.")
     say_advice(answer["repos"])
     if any(one["let_in"] for one in answer["repos"]):
         say_wrapped(
@@ -158,8 +168,17 @@ def _signed(one: "RecoveredRepo") -> str:
 @prints(_print_finished)
 def finish(
     api: "Client",
-    texts: Annotated[list[str], typer.Argument(metavar="TEXT...", help="Texts of `ravel recovery sign`.")],
+    texts: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TEXT...", help="Texts of `ravel recovery sign`, or - to read them from standard input."
+        ),
+    ],
 ) -> Outcome:
     """Let a new key in where enough friends have signed. Any member of the repo may run it."""
+    if texts == ["-"]:
+        # Lines into which mail has broken a text are joined.
+        pasted = pasted_word(read_typed(_PASTED_SIZE_MAX))
+        texts = re.split(f"(?<!^)(?={_TEXT_KIND})", pasted)
     answer = api.finish_recovery(texts)
     return Outcome(answer, exit_code=_code(answer["repos"]))

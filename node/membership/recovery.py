@@ -404,8 +404,9 @@ def _parse(text: str) -> RecoveryText:
     try:
         return parse_recovery(pasted_word(text))
     except DecodeError as error:
+        is_cut = error.reason == "mistyped"
         raise ServiceError(
             "bad_link",
-            f"this is no text of a friend: {error}",
+            "a text is incomplete or mistyped" if is_cut else f"this is no text of a friend: {error}",
             "copy all of what `ravel recovery sign` printed",
         ) from None

@@ -245,7 +245,7 @@ async def test_what_names_no_friends_is_refused(
             await own.name_friends(friends, need, "")
     with pytest.raises(ServiceError, match="nope"):
         await own.name_friends(["Ben"], None, "nope")
-    with pytest.raises(ServiceError, match="no text of a friend"):
+    with pytest.raises(ServiceError, match="incomplete or mistyped"):
         await own.finish(["ravel:recovery:aaaa"])
     signing = recovery(ben, tmp_path)
     with pytest.raises(ServiceError, match="another member's in work: Cat"):
