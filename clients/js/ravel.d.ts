@@ -1004,6 +1004,7 @@ export interface MovedRepo {
 
 /** Friends of this user, and members for whom it is one. */
 export interface RecoveryList {
+  let_in: boolean;
   persons: RecoveryPerson[];
   repos: RepoFriends[];
 }

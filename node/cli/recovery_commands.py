@@ -46,8 +46,13 @@ def _print_list(shown: "tuple[RecoveryList, str]") -> None:
         rows = ((one["name"], _friends(one), str(one["need"])) for one in answer["repos"])
         print_table(("repo", "friends", "needed"), rows)
         say_advice(answer["repos"])
-    else:
+    elif not answer["let_in"]:
         say_wrapped(passed or "Nobody can let you in again. `ravel recovery friends` names friends.")
+    if answer["let_in"]:
+        say_wrapped(
+            "Friends let this key in. Whom you name can let you in again once an admin has granted you rights; the friends "
+            "of your lost key let each new key in once."
+        )
     if answer["persons"]:
         print()
         others = ((one["name"], person(one["user_name"], one["user"]), _of(one)) for one in answer["persons"])
@@ -89,6 +94,7 @@ def friends(
     ] = None,
     repo: Annotated[str, typer.Option(help="Only in this repo. Without it: in all of yours.")] = "",
     none: Annotated[bool, typer.Option("--none", help="Take it back: nobody may let you in again.")] = False,
+    yes: YesOption = False,
 ) -> Outcome:
     """Name friends who together may let in a new key as you. Those who conspire can be you, in all that you may do.
 
@@ -96,6 +102,11 @@ def friends(
     """
     if none == bool(users):
         raise typer.BadParameter("name friends, or give --none")
+    if users and (need == 1 or len(set(users)) == 1):
+        confirm(
+            f"{users[0]} alone can be you then, at any time and in all that you may do. Name friends so?",
+            yes=yes,
+        )
     answer = api.name_friends(users or [], need=need, only=repo)
     return Outcome(answer, exit_code=_code(answer["repos"]))
 

@@ -320,11 +320,16 @@ class Recovery:
         replica, me = self._hub.replica, self._author.user
         own: list[RepoFriends] = []
         others: list[RecoveryPerson] = []
+        is_let_in = False
         for repo in self._own_repos():
             called = partial(self._called, repo=repo)
             with replica.membership_lock:
                 membership = replica.membership(repo.repo_id)
                 members = membership.now().members()
+                held = membership.now().credentials_of(me)
+                is_let_in |= all(one.is_device_grant for one in held) and any(
+                    isinstance(one.body, RecoveryGrant) for one in held
+                )
                 named = [one for user in members for one in find_namings(membership, user)]
             for one in named:
                 assert isinstance(one.body, RecoveryFriends), "as it is listed"
@@ -345,7 +350,7 @@ class Recovery:
                             "need": one.body.threshold,
                         }
                     )
-        return {"repos": own, "persons": others}
+        return {"repos": own, "persons": others, "let_in": is_let_in}
 
     def _called(self, user: UserId, repo: Repo) -> str:
         return self._hub.replica.people.name(repo.repo_id, user)

@@ -40,6 +40,7 @@ class RecoveryList(TypedDict):
 
     repos: list[RepoFriends]
     persons: list[RecoveryPerson]
+    let_in: Annotated[bool, means("Friends let this user in, and it was granted no rights in a repo since.")]
 
 
 class SignedRepo(TypedDict):

@@ -29,6 +29,7 @@ _FINAL: tuple[tuple[str, ...], ...] = (
     ("delete", "k3x2abcd"),
     ("branch", "compact", "main"),
     ("device", "remove", "phone"),
+    ("recovery", "friends", "ben"),
     ("recovery", "sign", "ben", "k3x2abcd"),
     ("relay", "revoke", "ann"),
 )

@@ -38,3 +38,20 @@ def test_texts_for_different_keys_are_told_with_the_keys(invoke: Invoke) -> None
     assert "These texts are for different keys." in said
     assert KEY[:12] in said
     assert OTHER[:12] in said
+
+
+def test_one_friend_who_can_be_the_user_alone_is_asked_about(invoke: Invoke) -> None:
+    asked = invoke("recovery", "friends", "Ben", name_friends=lambda *_, **__: {"repos": []})
+    assert asked.exit_code != 0
+    done = invoke("recovery", "friends", "Ben", "--yes", name_friends=lambda *_, **__: {"repos": []})
+    assert done.exit_code == 0
+    done = invoke("recovery", "friends", "Ben", "Cat", name_friends=lambda *_, **__: {"repos": []})
+    assert done.exit_code == 0
+
+
+def test_who_is_back_is_told_who_can_bring_it_back_again(invoke: Invoke) -> None:
+    answer: dict[str, Any] = {"repos": [], "persons": [], "let_in": True}
+    said = " ".join(invoke("recovery", "show", list_friends=lambda: answer).stdout.split())
+    assert said.startswith("Friends let this key in.")
+    said = invoke("recovery", "show", list_friends=lambda: {**answer, "let_in": False}).stdout
+    assert said.startswith("Nobody can let you in again.")

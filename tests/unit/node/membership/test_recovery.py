@@ -161,8 +161,10 @@ async def test_the_new_home_reads_and_writes_as_the_person(
     seen = {one["user"]: one for one in people_in}[user(new)]
     assert (seen["name"], seen["came"] and seen["came"]["kind"]) == ("Ann", "recovered")
     assert sorted(seen["came"]["friend_names"] if seen["came"] else []) == ["Ben", "Cat"]
+    assert (await service.recovery.show())["let_in"]
     await service_of(ben, tmp_path).people.members.grant("work", user(new), "write")
     await settle(ben, new)
+    assert not (await service.recovery.show())["let_in"]
     assert (await service.pairing.list_all())["let_in"] == [], (
         "it has rights of its own: nothing is left to do"
     )
