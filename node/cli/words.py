@@ -73,8 +73,13 @@ REPO_JOINED: Final = Says(
 
 def _following(values: _Values) -> str:
     name = values["name"] or id_text_shown(values["repo"])
-    if values["commits"]:
+    codes = {one["code"] for one in values["standing"]["parts"]}
+    if values["commits"] and "reading_branches" in codes:
         return f"Following {name}. You may read it, and are no member."
+    if values["commits"] and "reading" in codes:  # the members are known once the root branch is here
+        return f"Following {name}. You may read it. A key that was let in is a member once all has come."
+    if values["commits"]:
+        return f"Following {name}. {_MAY.get(values['permission'], '')}".rstrip()
     return f"Following {name}: no computer of the link has answered yet. The daemon goes on trying."
 
 

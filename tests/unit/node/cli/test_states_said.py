@@ -28,3 +28,21 @@ def test_a_standing_that_begins_a_line_is_said_in_german(capsys: pytest.CaptureF
         {"name": "garden", "called": "garden", "permission": "joining", "standing": standing, "asks": True}
     )
     assert "\nBitte um Aufnahme: Sie geht hinaus" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "code, permission, said",
+    [
+        ("reading", "former", "Ein Schlüssel, der hereingelassen wurde, ist Mitglied, sobald alles da ist."),
+        ("reading_branches", "former", "Du darfst lesen, und bist kein Mitglied."),
+        ("behind", "write", "Du folgst garden. Du darfst schreiben."),
+    ],
+)
+def test_who_follows_is_called_no_member_only_where_that_is_known(
+    capsys: pytest.CaptureFixture[str], code: str, permission: str, said: str
+) -> None:
+    standing = {"state": "syncing", "parts": [{"code": code}]}
+    words.REPO_FOLLOWED(
+        {"name": "garden", "called": "garden", "commits": 3, "permission": permission, "standing": standing}
+    )
+    assert said in " ".join(capsys.readouterr().out.split())
