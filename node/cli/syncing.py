@@ -25,6 +25,8 @@ NOBODY_SECONDS: Final = 10.0
 HOPELESS_SECONDS: Final = 60.0
 """Seconds without a peer that has the repo, in which each address is dialed twice."""
 _POLL_SECONDS: Final = 0.2
+_SAID_SECONDS: Final = 15.0
+"""Seconds without progress, after which a terminal is told again what the command waits for."""
 _HELD_SECONDS: Final = 1.0
 """Seconds to wait for another computer to take what was written, before a message says that none has it."""
 _PEERS_NAMED_MAX: Final = 3
@@ -62,6 +64,11 @@ class SyncState:
     def standing(self) -> "RepoStanding | None":
         """Return how the repo stands; None while it is not listed."""
         return None if self.view is None else self.view["standing"]
+
+    @property
+    def sentence(self) -> str:
+        """Return how the repo stands, for people."""
+        return "" if self.standing is None else standing_sentence(self.standing, calendar_text)
 
     @property
     def held_by(self) -> "list[PeerView]":
@@ -110,6 +117,8 @@ class SyncState:
             return self._why_none_can_sync()
         if standing["state"] == "cut_off":
             return None  # who is cut off waits for keys that it does not get
+        if standing["state"] == "former" and not standing["unheld"]:
+            return None  # who is no member any more gets nothing new
         if not self.held_by:
             return self._why_none_can_sync()
         uncertain = standing["uncertain"]
@@ -132,6 +141,8 @@ class SyncState:
         recent = [one for one in parts if one["code"] == "keeps_recent"]
         if recent:
             return f"a peer keeps posts of {counted(recent[0]['count'], 'day')}"
+        if any(one["code"] == "follows_parts" for one in parts):
+            return "nobody who follows all of it is connected"
         if self.waiting_topics:
             return f"{counted(self.waiting_topics, 'topic')} not compared yet with a peer"
         if not any(topic["state"] != "not joined" for topics in connected for topic in topics):
@@ -145,16 +156,20 @@ def wait_in_sync(api: "Client", repo: str, timeout: float | None) -> SyncState:
     Without a `timeout` it ends early if no peer is there to sync with and no topic waits for its turn.
     """
     begun = time.monotonic()
-    hopeless_from, said, is_moving, waiting = begun, "", False, 0
+    hopeless_from, said, said_at, is_moving, waiting = begun, "", begun, False, 0
     with show_progress("synced", "commit", None) as synced:
         while (reason := (state := SyncState.load(api, repo)).reason()) is not None:
             progress = None if state.standing is None else state.standing["progress"]
             if progress is not None:
                 is_moving = True
                 synced(progress["done"], progress["total"], progress["seconds_left"])
-            if reason not in ("", said):
-                say(f"waiting: {reason}")
-            said, now, before, waiting = reason, time.monotonic(), waiting, state.waiting_topics
+            now, is_late = time.monotonic(), is_terminal() and time.monotonic() - said_at >= _SAID_SECONDS
+            if progress is not None and not reason:
+                said_at = now
+            elif reason not in ("", said) or is_late:
+                say(f"waiting: {reason or state.sentence}")
+                said_at = now
+            said, before, waiting = reason, waiting, state.waiting_topics
             if not reason or waiting < before:
                 hopeless_from = now
             alone_max = NOBODY_SECONDS if reason == _NOBODY else HOPELESS_SECONDS

@@ -126,6 +126,38 @@ def test_a_sync_goes_on_while_topics_take_turns_and_says_how_many_wait(
     assert "no connected peer" not in said
 
 
+def test_a_sync_ends_where_who_is_connected_has_no_more_to_give(
+    clock: _Clock, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A computer whose place passed on stays connected, and follows the repo as it was before."""
+    monkeypatch.setattr(syncing, "is_terminal", lambda: True)
+    said, part = "nobody who follows all of it is connected", {"code": "follows_parts", "peers": []}
+    with pytest.raises(ServiceError, match=said):
+        wait_in_sync(_api({**STANDING, "in_sync_with": [], "parts": [part]}, [RELAY]), "garden", None)
+    assert HOPELESS_SECONDS < clock.now < HOPELESS_SECONDS + 1
+    assert capsys.readouterr().err.count(f"waiting: {said}") == 4, "said again while one waits"
+
+
+def test_a_sync_where_the_place_passed_on_waits_until_somebody_has_the_move(clock: _Clock) -> None:
+    standing = {**STANDING, "state": "former", "in_sync_with": [], "unheld": 1}
+    with pytest.raises(ServiceError, match="not in sync"):
+        wait_in_sync(_api(standing, [RELAY]), "garden", 20)
+    assert clock.now > 20
+    before = clock.now
+    wait_in_sync(_api({**standing, "unheld": 0}, [RELAY]), "garden", None)
+    assert clock.now == before
+
+
+def test_a_sync_without_progress_says_on_a_terminal_how_the_repo_stands(
+    clock: _Clock, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(syncing, "is_terminal", lambda: True)
+    standing = {**STANDING, "in_sync_with": [], "parts": [{"code": "comparing", "peers": []}]}
+    with pytest.raises(ServiceError, match="not in sync after 40 s"):
+        wait_in_sync(_api(standing, [RELAY]), "garden", 40)
+    assert capsys.readouterr().err.count("waiting: comparing with a peer") == 2
+
+
 def test_a_time_that_was_given_is_waited_for(clock: _Clock) -> None:
     with pytest.raises(ServiceError, match="not in sync after 200 s"):
         wait_in_sync(_api({**STANDING, "in_sync_with": []}, []), "garden", 200)
