@@ -158,8 +158,8 @@ _PARTS: Final[Mapping[str, Callable[["StandingPart"], str]]] = {
         f"{_helpers(one, 'has', 'have')}"
     ),
     "waiting": lambda _: "waiting for what is not here",
-    "epoch_due": lambda one: (
-        f"new secrets are due since the members have changed{_helpers(one, 'starts', 'start')}"
+    "epoch_due": lambda _: (  # nothing to do: any writer's node starts them
+        "the members have changed: new secrets come with the next post, or by themselves within minutes"
     ),
     "uncertain": lambda one: f"you cannot write yet: peers are asked for commits of yours ({one['reason']})",
     "vouched": lambda one: f"newest posts as {one['people'][0]} had them ({_when.get()(one['at'] or 0)})",
@@ -202,7 +202,7 @@ _PARTS: Final[Mapping[str, Callable[["StandingPart"], str]]] = {
         f"contents of {_count(one, 'branch', 'branches')} are not kept here, and come when you open them"
     ),
     "follows_parts": lambda one: (
-        f"{_peers(one)} follows parts of it, or the repo as it was before an exclusion"
+        f"nobody who follows all of it is connected: {_peers(one)} follows parts, or it as before its members changed"
     ),
     "topics_waiting": lambda one: (
         f"{_count(one, 'topic')} {_verb(one, 'waits', 'wait')} to be compared with {_peers(one)}"

@@ -31,6 +31,8 @@ _SAID_WITHOUT_PEERS: Final = ("in_sync", "syncing", "alone", "not_shared", "wait
 """States of which the parts may name peers."""
 _ENDED: Final = ("cut_off", "former", "damaged")
 """States in which it does not matter who holds the same."""
+_INCOMING: Final = ("behind", "behind_quiet", "comparing", "topics_waiting", "follows_parts")
+"""Parts on commits to come: to a user whose place passed on none do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,14 +207,14 @@ def describe_standing(
             older_not_kept=facts.kept_days,
         )
     elif facts.moved_to:  # until another has the move, nobody knows of it
-        parts += link_parts
+        parts += [one for one in link_parts if one["code"] not in _INCOMING]
     return {
         "state": state or link_state,
         "parts": parts,
         "in_sync_with": [id_text(peer) for peer in sorted(outlook.level_since)],
         "since": min(outlook.level_since.values(), default=None),
         "behind": max((link.behind for link in outlook.links if link.is_coming), default=0),
-        "progress": None if outlook.level_since else _progress(outlook, here),
+        "progress": None if outlook.level_since or facts.moved_to else _progress(outlook, here),
         "unheld": unheld.commits,
         "unread": facts.unread,
         "damaged": facts.damaged,

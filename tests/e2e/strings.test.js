@@ -87,6 +87,12 @@ test("words of makers stand for experts alone", () => {
   assert.deepEqual(found, []);
 });
 
+test("a member whose place passed on reads where it went", () => {
+  const passedOn = { parts: [{ code: "former", people: ["Pocket"] }] };
+  assert.match(text.standingSentence(passedOn, String), /^Your place has passed to Pocket: what is here stays/);
+  assert.match(text.standingSentence({ parts: [{ code: "former" }] }, String), /not a member any more/);
+});
+
 test("a standing has words in every language for each code", () => {
   const when = (seconds) => `time ${seconds}`;
   const peer = { peer: "a".repeat(52), name: "Bob", relay: false };

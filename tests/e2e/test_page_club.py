@@ -236,6 +236,9 @@ def test_what_is_known_of_a_person_stands_beside_the_members(tmp_path: Path, pag
         open_panel(page, "devices")
         page.until(says("Your place has passed to", "document.getElementById('device-moved')"))
         assert not page.evaluate(says("your only device"))
+        assert not page.evaluate("!!document.getElementById('add-device')"), "it adds none any more"
+        page.until(says("passed on", "document.getElementById('repos')"))
+        assert not page.evaluate(says("to come from"))
         assert page.complaints() == []
 
 

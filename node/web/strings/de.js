@@ -180,6 +180,7 @@ export const text = {
     not_shared: "nur hier",
     cut_off: "abgeschnitten",
     former: "kein Mitglied mehr",
+    moved: "übergegangen",
     waiting: "wartet",
     joining: "tritt bei",
     damaged: "beschädigt",

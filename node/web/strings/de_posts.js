@@ -129,6 +129,7 @@ export const ofPosts = {
   mayNot: {
     read: "Du darfst hier lesen und nicht schreiben.",
     former: "Du bist kein Mitglied mehr. Was du hast, bleibt lesbar.",
+    moved: "Dein Platz ist an einen anderen deiner Computer übergegangen. Schreib dort.",
     joining: "Du kannst hier schreiben, sobald das Repo gekommen ist.",
     damaged: "Wer schreiben darf, lässt sich nicht sagen: Teile der Mitgliedschaft sind hier beschädigt.",
   },

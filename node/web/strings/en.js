@@ -182,6 +182,7 @@ export const text = {
     not_shared: "only here",
     cut_off: "cut off",
     former: "no member any more",
+    moved: "passed on",
     waiting: "waiting",
     joining: "joining",
     damaged: "damaged",

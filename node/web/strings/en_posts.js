@@ -129,6 +129,7 @@ export const ofPosts = {
   mayNot: {
     read: "You may read here, and not write.",
     former: "You are not a member any more. What you have stays readable.",
+    moved: "Your place has passed to another of your computers. Write there.",
     joining: "You can write here once the repo has come.",
     damaged: "Who may write cannot be told: parts of the membership are damaged here.",
   },

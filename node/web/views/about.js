@@ -9,7 +9,7 @@ import { actions, api, tell } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { useState } from "../vendor/preact-hooks.js";
 import { Holders } from "./holders.js";
-import { Standing, isOnlyYou } from "./standing.js";
+import { Standing, isOnlyYou, isPassedOn } from "./standing.js";
 
 const LISTED = ["in_sync", "held", "requests"]; // parts of a standing that stand below, or with the people
 const MARKS_SHOWN = 5; // the others stand with the branches
@@ -21,7 +21,7 @@ export function About({ repo, branch }) {
   const way = (name, icon, said, argument = "") => html`<a class="line plain" href=${addressOf(branch?.branch ?? repo.repo, name, argument)}><${Icon} name=${icon} size="s" /><span class="grow">${said}</span></a>`;
   return html`
     <div class="part"><h3>${text.whoHasWhat}</h3>
-      ${isOnlyYou(repo) ? html`<p>${text.onlyYou}</p>` : told.parts.length > 0 && html`<p class=${["former", "cut_off", "damaged"].includes(repo.standing.state) ? "error" : ""}><${Standing} of=${told} /></p>`}
+      ${isOnlyYou(repo) ? html`<p>${text.onlyYou}</p>` : told.parts.length > 0 && html`<p class=${["former", "cut_off", "damaged"].includes(repo.standing.state) && !isPassedOn(repo) ? "error" : ""}><${Standing} of=${told} /></p>`}
       ${repo.standing.own_forks > 0 && html`<p class="alarm">${text.ownForks(repo.standing.own_forks)}</p>`}
       <${Holders} repo=${repo} />
       ${!isOnlyYou(repo) && html`<p class="facts">${text.knownFrom}</p>`}</div>

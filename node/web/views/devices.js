@@ -29,7 +29,7 @@ export function Devices() {
     <${Loaded} of=${loaded}>${({ devices, joining, stayed, ...list }) => html`
       ${joining && html`<p class="alarm">${text.deviceJoining}</p>`}
       ${list.removed_by !== null ? html`<p id="device-removed" class="alarm">${text.deviceOut(list.removed_by_name || short(list.removed_by))}</p>`
-        : list.moved_to !== null ? html`<p id="device-moved" class="alarm">${text.deviceMoved(list.moved_to_name || short(list.moved_to))}</p>`
+        : list.moved_to !== null ? html`<p id="device-moved">${text.deviceMoved(list.moved_to_name || short(list.moved_to))}</p>`
         : devices.length < 2 && !joining && html`<${Empty}><p>${text.noDevices}</p><//>`}
       ${list.let_in.map((one) => html`<p class="alarm" key=${`${one.device} ${one.repo}`}><bdi>${letIn(one)}</bdi></p>`)}
       ${stayed.length > 0 && html`<ul class="plain" id="devices-stayed">${stayed.map((one) => html`<li key=${`${one.device} ${one.repo}`} class="alarm">
@@ -41,7 +41,7 @@ export function Devices() {
     ${left?.repos.length > 0 && html`<div id="device-left" class="asked" role="status"><p class="alarm">${text.deviceLeft(left.name)}</p>
       <ul class="plain">${left.repos.map((repo) => html`<li key=${repo.repo}><bdi>${repo.name}</bdi> <p class="facts">${text.sentence(text.nodeSaid(repo.advice))}</p></li>`)}</ul></div>`}
     ${!isPerson.value && html`<p class="facts">${text.devicesAtMachine}</p>`}
-    ${isPerson.value && html`<div class="buttons"><${Action} id="add-device" act=${async () => setMade(await describeLink(await api.inviteDevice(), "link"))}>${text.addDevice}<//>
+    ${isPerson.value && loaded.data?.moved_to === null && html`<div class="buttons"><${Action} id="add-device" act=${async () => setMade(await describeLink(await api.inviteDevice(), "link"))}>${text.addDevice}<//>
     <${Action} act=${async () => {
       const { given } = await api.syncDevices();
       tell(text.handedOn(given.length));

@@ -13,6 +13,7 @@ import { signal } from "../vendor/signals.js";
 import { waiting } from "./for_you.js";
 import { leave } from "./login.js";
 import { openPalette } from "./palette.js";
+import { isPassedOn } from "./standing.js";
 
 const OPEN_MAX = 6; // repos of which all branches are shown, unless one folds them; of more one may look for a name
 const QUIET_SECONDS = 30 * 24 * 3600; // without anything new, after which many repos stand in one row
@@ -175,9 +176,9 @@ function Branch({ branch }) {
 /** How a repo is, where it is not well. */
 function Standing({ repo }) {
   const { state, uncertain, held_at: heldAt } = repo.standing;
-  const said = uncertain ? text.uncertain : text.standingTag[repo.permission === "former" ? "former" : state];
+  const said = uncertain ? text.uncertain : text.standingTag[isPassedOn(repo) ? "moved" : repo.permission === "former" ? "former" : state];
   if (!said || (state === "not_shared" && heldAt !== null && !uncertain)) return null; // others have had it, and are away
-  return html`<span class=${`tag standing ${state}${["former", "cut_off", "damaged"].includes(state) ? " warn" : ""}`}>${said}</span>`;
+  return html`<span class=${`tag standing ${state}${["former", "cut_off", "damaged"].includes(state) && !isPassedOn(repo) ? " warn" : ""}`}>${said}</span>`;
 }
 
 /** How much is new. None, where the node has looked through as many commits as it does, and all were this user's. */

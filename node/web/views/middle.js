@@ -17,7 +17,7 @@ import { leave } from "./login.js";
 import { NotesStrip } from "./notes.js";
 import { openPalette } from "./palette.js";
 import { PANELS, Panel } from "./panels.js";
-import { Standing, Transfer, isOnlyYou, signOf } from "./standing.js";
+import { Standing, Transfer, isOnlyYou, isPassedOn, signOf } from "./standing.js";
 import { Posts, goTo, shown } from "./timeline.js";
 
 const Start = later(() => import("./start.js"), "Start");
@@ -172,7 +172,7 @@ function Foot({ repo, branch }) {
     if (repo.standing.uncertain) return html`<p id="may-not" class="foot">${text.notYet}</p>`;
     return html`<${Nameless} repo=${repo} /><${Compose} key=${branch.branch} repo=${repo} branch=${branch} />`;
   }
-  return html`<p id="may-not" class="foot">${branch.archived ? text.archivedHere : (text.mayNot[repo.permission] ?? text.mayNot.read)}</p>`;
+  return html`<p id="may-not" class="foot">${branch.archived ? text.archivedHere : (text.mayNot[isPassedOn(repo) ? "moved" : repo.permission] ?? text.mayNot.read)}</p>`;
 }
 
 /** A member who has stated no name sees how others see them. */

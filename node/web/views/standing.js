@@ -18,8 +18,12 @@ export function isOnlyYou(repo) {
   return ["alone", "not_shared"].includes(state) && heldAt === null && persons.value.length === 1 && may(repo, "admin") && parts.every(({ code }) => OF_OTHERS.includes(code));
 }
 
+/** Whether this user's place passed to another of its computers: nothing is wrong, and nothing new comes. */
+export const isPassedOn = ({ standing }) => standing.parts.some(({ code, people }) => code === "former" && people);
+
 /** The class of a standing's sign: style/base.css. */
 export function signOf({ state, parts, held_at: heldAt, unheld }) {
+  if (isPassedOn({ standing: { parts } })) return "off";
   if (["former", "cut_off", "damaged"].includes(state) || parts.some(({ code }) => TO_DO.includes(code))) return "wrong";
   if (!isLive.value || (state === "not_shared" && heldAt !== null && !unheld)) return "off"; // others have it, and are away
   return SIGNS[state] ?? (parts.some(({ code }) => code === "unfetched_files") ? "here" : "");

@@ -274,7 +274,7 @@ CASES: dict[str, tuple[RepoFacts, Outlook, Unheld | int | None, str, str]] = {
         _with(LINK),
         2,
         "not_shared",
-        f"peer {SHORT} follows parts of it, or the repo as it was before an exclusion; {TWO}",
+        f"nobody who follows all of it is connected: peer {SHORT} follows parts, or it as before its members changed; {TWO}",
     ),
     "comparing": (MEMBER, _with(replace(LINK, unsent=None)), 0, "syncing", f"comparing with peer {SHORT}"),
     "relay_full": (
@@ -356,7 +356,8 @@ CASES: dict[str, tuple[RepoFacts, Outlook, Unheld | int | None, str, str]] = {
         NO_OUTLOOK,
         0,
         "alone",
-        "new secrets are due since the members have changed, which Ann or Ben start; nobody else is connected",
+        "the members have changed: new secrets come with the next post, or by themselves within minutes; "
+        "nobody else is connected",
     ),
     "former": (
         replace(MEMBER, is_member=False),
@@ -372,6 +373,13 @@ CASES: dict[str, tuple[RepoFacts, Outlook, Unheld | int | None, str, str]] = {
         "former",
         "your place has passed to Pocket: what is here stays, and this computer writes no more; "
         f"in sync with peer {SHORT} {SINCE}",
+    ),
+    "place_passed_on_and_what_came_since_stays_away": (
+        replace(MEMBER, is_member=False, is_behind=True, moved_to="Pocket"),
+        _with(replace(LINK, behind=6, quiet_seconds=150)),
+        0,
+        "former",
+        "your place has passed to Pocket: what is here stays, and this computer writes no more",
     ),
     "reader_cut_off": (
         replace(READER, is_behind=True),
