@@ -268,6 +268,9 @@ def test_what_is_new_is_shown_told_and_remembered_by_the_node(tmp_path: Path, pa
         alice.stop()
         page.until("document.getElementById('lost')", 60)
         picture(page, "lost")
+        page.evaluate("location.hash = ['#', location.hash.split('/')[1], 'people'].join('/')")
+        page.until("document.querySelector('.panel .skeleton') && !document.getElementById('me')", 60)
+        assert page.evaluate("document.body.innerText.split('does not answer').length") == 2, "said once"
         page.reload()
         page.until("document.getElementById('away')", 60)
         picture(page, "away")

@@ -339,6 +339,7 @@ export const text = {
 
   // Peers
   relay: "Relay",
+  computer: "Computer",
   transferred,
 
   // Names and devices

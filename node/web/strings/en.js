@@ -342,6 +342,7 @@ export const text = {
 
   // Peers
   relay: "relay",
+  computer: "computer",
   transferred,
 
   // Names and devices

@@ -41,6 +41,6 @@ function Holder({ one }) {
   const id = one.owner?.user ?? one.peer;
   const face = one.relay ? html`<${Icon} name="laptop" />` : html`<${Face} id=${id} name=${(one.owner?.mine && !one.name && one.owner.device) || called} size="s" isOn=${one.connected} />`;
   const isMember = memberOf(id);
-  const name = isMember ? html`<a class="person whole-row" href=${beside("person", id)}><bdi>${called || id.slice(0, 12)}</bdi></a>` : called ? html`<bdi>${called}</bdi>` : html`<a class="id" href=${beside("peers")}>${one.relay ? text.relay : ""} ${one.peer.slice(0, 12)}</a>`;
+  const name = isMember ? html`<a class="person whole-row" href=${beside("person", id)}><bdi>${called || id.slice(0, 12)}</bdi></a>` : called ? html`<bdi>${called}</bdi>` : html`<a class="id" href=${beside("peers")}>${one.relay ? text.relay : text.computer} ${one.peer.slice(0, 12)}</a>`;
   return html`${face}<span class="grow"><b class="cut">${name}</b><${Has} holder=${one} /></span>`;
 }
