@@ -213,6 +213,7 @@ export interface PeerView {
 /** The user whose node a peer is, as that user signed on a connection: a member of a repo that both follow. */
 export interface PeerOwner {
   device: string;
+  earlier: boolean;
   mine: boolean;
   name: string;
   user: string;
@@ -846,6 +847,7 @@ export interface OwnName {
   color: number | null;
   name: string | null;
   repos: OwnRepo[];
+  shown: string;
   user: string;
 }
 

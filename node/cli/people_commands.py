@@ -25,6 +25,10 @@ def _own_name(answer: Mapping[str, Any]) -> str:
     lines = ["You have no name yet: `ravel me --name NAME` states one."]
     if answer["name"]:
         lines = [f"You are called {answer['name']}.  {user}"]
+        if answer["shown"]:
+            lines = [
+                f"Others see you as {answer['shown']}; this computer is called {answer['name']}.  {user}"
+            ]
         told = counts["stated"], counts["due"]
         if told[0]:
             lines.append(f"Members see it in {counted(told[0], 'repo')}.")

@@ -89,6 +89,10 @@ class People:
         """Return what members of a repo state of themselves."""
         return self._facts.get(repo_id, NO_FACTS).stated
 
+    def has_moved(self, repo_id: RepoId, user: UserId) -> bool:
+        """Return True if a user's place in a repo passed to another key of the same person. Costs O(1)."""
+        return user in self._facts.get(repo_id, NO_FACTS).moved
+
     def of(self, repo_id: RepoId) -> Mapping[UserId, PersonName]:
         """Return how the users of a repo who have a name are shown."""
         shown = self._shown.get(repo_id)

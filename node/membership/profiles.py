@@ -209,7 +209,23 @@ class NameActions:
             if not is_lobby(self._hub.replica, repo)
         ]
         me = self._keeper.me
-        return {"user": id_text(self._author.user), "name": me.name, "color": me.color, "repos": repos}
+        return {
+            "user": id_text(self._author.user),
+            "name": me.name,
+            "shown": self._shown(me.name),
+            "color": me.color,
+            "repos": repos,
+        }
+
+    def _shown(self, own: str | None) -> str:
+        """Return the name of the person whose device this is, as a repo has it; empty where it is the own one."""
+        replica, me = self._hub.replica, self._author.user
+        for repo in replica.repos.values():
+            stated = replica.people.stated(repo.repo_id).get(me)
+            known = replica.people.of(repo.repo_id).get(me)
+            if known is not None and known.name != own and (stated is None or stated.name != known.name):
+                return known.name
+        return ""
 
     def _state(self, name: str | None, color: int | None, stored: IngestResult) -> None:
         me = OwnProfile(name, color, self._keeper.next_stated_at())

@@ -25,6 +25,8 @@ def called(peer: "NamedPeer | PeerView") -> str:
     owner = peer["owner"]
     if peer["name"] or owner is None:
         return peer["name"]
+    if owner["earlier"] and (owner["mine"] or owner["name"]):
+        return "your earlier computer" if owner["mine"] else f"{owner['name']}'s earlier computer"
     if owner["mine"]:
         return f"your {owner['device']}" if owner["device"] else "your other computer"
     return f"{owner['name']}'s {owner['device']}" if owner["name"] and owner["device"] else owner["name"]

@@ -68,4 +68,5 @@ class Owners:
             "name": name,
             "device": device if device and device != name else "",
             "mine": self.me is not None and person == persons.get(self.me, self.me),
+            "earlier": people.has_moved(said.repo_id, said.user),
         }

@@ -55,8 +55,8 @@ class PresencePort:
     )
     held: "dict[tuple[int, bytes], Here]" = field(default_factory=dict)
     """By the branch's number and the session."""
-    is_introduced: bool = False
-    """The peer was told whose node this is."""
+    introduced_in: tuple[int, TopicKey] | None = None
+    """The repo's number and the topic in which the peer was told whose node this is; None until then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +99,13 @@ class Presences:
             self._changed(num)
 
     def introduce(self, port: PresencePort, topic: TopicKey) -> None:
-        """Tell a peer whose node this is, once: where both follow a repo of which the user is, or was, a member. Costs O(1).
+        """Tell a peer whose node this is, where both follow a repo of which the user is, or was, a member. Costs O(1).
+
+        It is told once, and again in each later epoch of that repo: a peer that has gone on to it heard nothing before.
 
         Of who was one, a name is known there, or whose device it is. Who reads by a link stays unknown.
         """
-        if port.is_introduced or self._speaker is None:
+        if self._speaker is None:
             return
         tables = self._replica.tables
         opened = tables.by_topic.get(topic)
@@ -111,12 +113,17 @@ class Presences:
         epoch = None if repo is None else tables.epochs.get(repo.epoch_num)
         if repo is None or epoch is None:
             return
+        if port.introduced_in is not None and (
+            port.introduced_in[0] != repo.num or port.introduced_in[1] == epoch.topic
+        ):
+            return
         stated, devices = self._replica.people.stated(repo.repo_id), self._replica.persons(repo.repo_id)
         is_member = self._replica.has_own_user(repo.repo_id)
         if not is_member and self._speaker[0] not in stated and self._speaker[0] not in devices:
             return
         ended = Presence(secrets.token_bytes(PRESENCE_SESSION_SIZE), root_branch(repo.repo_id))
-        port.is_introduced = self._announce_to(port, epoch, ended)
+        if self._announce_to(port, epoch, ended):
+            port.introduced_in = repo.num, epoch.topic
 
     def listen(self, branch_num: int, changed: Callable[[], None]) -> Callable[[], None]:
         """Register `changed`, which is called when a branch's presences change; return a function that ends this."""

@@ -122,4 +122,8 @@ test("a device of one's own is named in German in the case that the sentence ask
   assert.match(said("comparing", [own]), /mit deinem Gerät Desk/);
   assert.match(said("comparing", [{ ...own, owner: { mine: true, device: "" } }]), /mit deinem anderen Computer/);
   assert.match(said("in_sync", [own]), /dein Gerät Desk hat alles/i);
+  const earlier = { earlier: true, mine: true, name: "Ann", device: "" };
+  assert.match(said("comparing", [{ ...own, owner: earlier }]), /mit deinem früheren Computer/);
+  assert.match(said("comparing", [{ ...own, owner: { ...earlier, mine: false } }]), /mit früherem Computer von Ann/);
+  assert.equal(text.calledPeer({ ...own, owner: { ...earlier, mine: false } }), "Ann’s earlier computer");
 });

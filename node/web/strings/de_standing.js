@@ -22,6 +22,7 @@ const pace = ({ rate, seconds }) => (rate ? ` (${rate} je Sekunde${seconds === u
 /** A peer as this user calls it, else whose it is; empty where neither is known. */
 export function calledPeer({ name, owner }) {
   if (name || !owner) return name;
+  if (owner.earlier && (owner.mine || owner.name)) return owner.mine ? "dein früherer Computer" : `früherer Computer von ${owner.name}`;
   if (owner.mine) return owner.device ? `dein Gerät ${owner.device}` : "dein anderer Computer";
   return owner.name && owner.device ? `${owner.device} von ${owner.name}` : owner.name;
 }
@@ -32,7 +33,7 @@ function peers(part) {
   if (more) names.push(`${more} weitere`);
   return names.length > 1 ? `${names.slice(0, -1).join(", ")} und ${names.at(-1)}` : names[0] || "ein anderer Computer";
 }
-const toPeers = (part) => peers(part).replaceAll("ein anderer C", "einem anderen C").replaceAll("dein G", "deinem G");
+const toPeers = (part) => peers(part).replaceAll("ein anderer C", "einem anderen C").replaceAll("dein G", "deinem G").replaceAll("dein früherer", "deinem früheren").replaceAll("früherer C", "früherem C");
 const isSeveral = (part) => (part.peers ?? []).length > 1 || (part.code === "in_sync" && part.count > 0);
 const have = (part) => (isSeveral(part) ? "haben" : "hat");
 

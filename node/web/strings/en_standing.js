@@ -25,6 +25,7 @@ const pace = ({ rate, seconds }) => (rate ? ` (${rate} a second${seconds === und
 /** A peer as this user calls it, else whose it is; empty where neither is known. */
 export function calledPeer({ name, owner }) {
   if (name || !owner) return name;
+  if (owner.earlier && (owner.mine || owner.name)) return `${owner.mine ? "your" : `${owner.name}’s`} earlier computer`;
   if (owner.mine) return owner.device ? `your ${owner.device}` : "your other computer";
   return owner.name && owner.device ? `${owner.name}’s ${owner.device}` : owner.name;
 }

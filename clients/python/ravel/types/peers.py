@@ -82,6 +82,7 @@ class PeerOwner(TypedDict):
         str, means("Name of this one of the person's devices. Empty: the first, or one without a name.")
     ]
     mine: Annotated[bool, means("True for another node of this node's own person.")]
+    earlier: Annotated[bool, means("True for a computer whose place passed to another of the person's.")]
 
 
 class CalledPeer(TypedDict):

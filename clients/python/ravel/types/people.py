@@ -29,6 +29,9 @@ class OwnName(TypedDict):
 
     user: Id
     name: Annotated[str | None, means("Null: nothing.")]
+    shown: Annotated[
+        str, means("Name by which others see the person whose device this is. Empty: this one's own.")
+    ]
     color: Annotated[int | None, means("The number of a color. Null: none was chosen.")]
     repos: list[OwnRepo]
 

@@ -109,7 +109,7 @@ def test_oneself_is_said_in_sentences(invoke: Invoke) -> None:
     repos = [
         {"repo": "r", "name": "x", "state": state} for state in ("stated", "stated", "due", "not_permitted")
     ]
-    mine = {"user": USER, "name": "Ben", "color": 3, "repos": repos}
+    mine = {"user": USER, "name": "Ben", "shown": "", "color": 3, "repos": repos}
     assert invoke("me", show_me=lambda: mine).output.splitlines() == [
         f"You are called Ben.  {USER[:12]}",
         "Members see it in 2 repos.",
@@ -117,6 +117,11 @@ def test_oneself_is_said_in_sentences(invoke: Invoke) -> None:
         "It is not seen in 1 repo, where you may not write.",
         "Your color has the number 3.",
     ]
+    phone = mine | {"name": "Ben's phone", "shown": "Ben"}
+    assert (
+        invoke("me", show_me=lambda: phone).output.splitlines()[0]
+        == f"Others see you as Ben; this computer is called Ben's phone.  {USER[:12]}"
+    )
     unnamed = mine | {"name": None, "color": None}
     assert (
         invoke("me", show_me=lambda: unnamed).output

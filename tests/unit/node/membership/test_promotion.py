@@ -107,6 +107,8 @@ async def test_a_phone_takes_the_place_of_its_person(
         ), node.seed
         assert shown(node, work, laptop) == shown(node, work, phone) == ("Ann", "Ann")
         assert count_posts(node, work, laptop) == 1
+    assert (await service_of(phone, tmp_path).people.profiles.show_me())["shown"] == "Ann"
+    assert (await service_of(boss, tmp_path).people.profiles.show_me())["shown"] == ""
     boss.replica.people.set_petnames({AnyId(laptop.author.user): "Anna"}, {})
     assert shown(boss, work, phone) == ("Anna", "Anna"), "a petname of the old key is the person's"
     rows = (await members(boss, tmp_path).list_all("work"))["members"]

@@ -446,7 +446,7 @@ def test_each_code_that_is_promised_has_words_on_the_command_line_and_on_the_pag
 @pytest.mark.parametrize("name", [one for one in CASES if SHORT in CASES[one][4]])
 def test_a_peer_with_a_petname_or_a_known_owner_is_called_by_it(name: str) -> None:
     facts, outlook, counted, _, sentence = CASES[name]
-    owner: PeerOwner = {"user": "u", "name": "Bob", "device": "laptop", "mine": False}
+    owner: PeerOwner = {"user": "u", "name": "Bob", "device": "laptop", "mine": False, "earlier": False}
     callings: list[CalledPeer] = [{"name": "Bob's laptop", "owner": None}, {"name": "", "owner": owner}]
     for called in callings:
         said = describe_standing(facts, outlook, _unheld_of(counted), {PEER: called}.__getitem__)
@@ -802,7 +802,7 @@ async def test_what_a_peer_holds_of_earlier_epochs_is_not_counted_as_on_this_nod
     with fail_after(60), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
         await share(alice, bob, carol)
         standings = _seen(alice, None)
-        owner: PeerOwner = {"user": "b", "name": "", "device": "", "mine": False}
+        owner: PeerOwner = {"user": "b", "name": "", "device": "", "mine": False, "earlier": False}
         seen: list[PeerStanding] = []
 
         async def look(other: Node) -> int | None:

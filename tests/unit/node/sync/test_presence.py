@@ -9,6 +9,7 @@ import trio
 from trio.testing import MockClock
 
 from node.ingest.membership_facts import NO_FACTS, StatedName
+from node.observe.sentences import called
 from node.runtime.scheduling import WorkAccount
 from node.sync.conversation import Conversation
 from node.sync.presence import PresencePort, Presences
@@ -152,6 +153,20 @@ async def test_a_peer_is_told_once_whose_node_this_is_where_the_user_is_a_member
     assert (user, said.branch, said.has_left) == (alice.author.user, root.branch_id, True)
 
 
+async def test_a_peer_is_told_again_in_a_later_epoch_of_the_repo(alice: Node) -> None:
+    """One that had gone on to it could not hear what was said before."""
+    presences, line = _presences(alice), Line(alice.epoch())
+    port = line.port()
+    presences.introduce(port, line.topic)
+    port.introduced_in = alice.repo().num, TopicKey(b"before".ljust(len(line.topic), b"-"))
+    for _ in range(2):
+        presences.introduce(port, line.topic)
+    assert len(line.told) == 2
+    port.introduced_in = alice.repo().num + 1, line.topic
+    presences.introduce(port, line.topic)
+    assert len(line.told) == 2, "another repo's epoch tells it as well"
+
+
 async def test_a_member_is_known_as_one_from_the_join_on_and_at_each_start(tmp_path: Path) -> None:
     with open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
         await share(alice, bob)
@@ -187,7 +202,7 @@ async def test_who_signs_on_a_connection_owns_the_peer_and_devices_are_their_per
     presences.received(port, line.topic, line.box(port, Presence(b"s" * 8, branch.branch_id), BOB) + b"x")
     assert owners.called(PEER)["owner"] is None, "forged"
     presences.received(port, line.topic, line.box(port, Presence(b"s" * 8, branch.branch_id)))
-    owner = {"user": id_text(BOB), "name": "", "device": "", "mine": False}
+    owner = {"user": id_text(BOB), "name": "", "device": "", "mine": False, "earlier": False}
     assert owners.called(PEER) == {"name": "", "owner": owner}
     assert [(one.peer, one.user) for one in owners.take_new()] == [(PEER, BOB)]
     presences.received(port, line.topic, line.box(port, _of(alice, 1)))
@@ -200,6 +215,15 @@ async def test_who_signs_on_a_connection_owns_the_peer_and_devices_are_their_per
     monkeypatch.setattr(alice.replica, "_facts", {alice.repo().repo_id: facts})
     alice.replica.people.set_facts({alice.repo().repo_id: facts}, [alice.repo().repo_id])
     assert owners.called(PEER)["owner"] == {**owner, "name": "Alice", "device": "laptop", "mine": True}
+    moved = replace(facts, moved={BOB: (alice.author.user, -1)})
+    alice.replica.people.set_facts({alice.repo().repo_id: moved}, [alice.repo().repo_id])
+    earlier = owners.called(PEER)
+    assert earlier["owner"] is not None
+    assert earlier["owner"]["earlier"]
+    assert called({**earlier, "peer": "", "relay": False}) == "your earlier computer"
+    assert called({"peer": "", "relay": False, "name": "", "owner": {**earlier["owner"], "mine": False}}) == (
+        "Alice's earlier computer"
+    )
 
 
 @pytest.mark.slow
