@@ -238,6 +238,7 @@ def test_what_is_known_of_a_person_stands_beside_the_members(tmp_path: Path, pag
         assert not page.evaluate(says("your only device"))
         assert not page.evaluate("!!document.getElementById('add-device')"), "it adds none any more"
         page.until(says("passed on", "document.getElementById('repos')"))
+        picture(page, "device-moved")
         assert not page.evaluate(says("to come from"))
         assert page.complaints() == []
 
