@@ -89,7 +89,7 @@ const WORDS = {
   causes_missing: (one) =>
     `${some(one, "change")} ${one.count === 1 ? "waits" : "wait"} for earlier ones that are not here${helpers(one, "has", "have")}`,
   waiting: () => "waiting for what is not here",
-  epoch_due: (one) => `new keys are due since the members have changed${helpers(one, "starts", "start")}`,
+  epoch_due: () => "the members have changed: new keys come with the next post, or by themselves within minutes",
   uncertain: (one) => `you cannot write yet: others are asked for what you wrote before (${one.reason})`,
   vouched: (one, _, time) => `newest posts as ${one.people[0]} had them on ${time}`,
   false_voucher: (one) => `the link of ${one.people[0]} names posts that do not count here`,
@@ -111,7 +111,7 @@ const WORDS = {
   behind: (one) => `${some(one, "change")} ${are(one)} to come from ${peers(one)}${pace(one)}`,
   behind_quiet: (one) =>
     `${some(one, "change")} ${are(one)} to come from ${peers(one)}, of which none has come for ${one.seconds >= QUIET_MAX_SECONDS ? "more than " : ""}${lasting(one.seconds)}`,
-  follows_parts: (one) => `${peers(one)} ${have(one)} parts of it, or the repo as it was before an exclusion`,
+  follows_parts: (one) => `nobody who follows all of it is connected: ${peers(one)} ${have(one)} parts of it, or the repo as before its members changed`,
   keeps_parts: (one) => `${peers(one)} ${isSeveral(one) ? "know" : "knows"} of everything, and ${one.count ? `keeps contents of ${some(one, "branch", "branches")} alone` : "has not all contents"}`,
   keeps_recent: (one) => `${peers(one)} ${isSeveral(one) ? "know" : "knows"} of everything, and ${isSeveral(one) ? "keep" : "keeps"} posts of ${some(one, "day")}`,
   older_not_kept: (one) => `posts and files older than ${some(one, "day")} need not be here, and come when you open them`,

@@ -128,7 +128,15 @@ def test_who_passed_no_place_on_is_not_asked_to_leave_the_computer_on(
 def test_what_is_left_to_do_is_said_in_german(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
     advice = "Ann is no member any more; have an admin invite the new key"
-    one = {"repo": REPO, "name": "notes", "member": DEVICE, "member_name": "Ann", "signed": 2, "need": 2}
+    one = {
+        "repo": REPO,
+        "name": "notes",
+        "member": DEVICE,
+        "member_name": "Ann",
+        "signed": 2,
+        "need": 2,
+        "user": REPO,
+    }
     answer = {"repos": [{**one, "let_in": False, "already": False, "advice": advice}]}
     said = " ".join(invoke("recovery", "finish", "TEXT", finish_recovery=lambda _: answer).stdout.split())
     assert said.endswith("notes: Ann ist nicht mehr Mitglied; lass einen Admin den neuen Schlüssel einladen")
@@ -155,7 +163,10 @@ def test_a_device_is_looked_for_before_anybody_is_asked(
 
 def test_who_passed_its_place_on_is_not_asked_to_name_friends(invoke: Invoke) -> None:
     listed: dict[str, Any] = {"moved_to": DEVICE, "moved_to_name": "Pocket"}
-    answers = {"list_friends": lambda: {"repos": [], "persons": []}, "list_devices": lambda: listed}
+    answers = {
+        "list_friends": lambda: {"repos": [], "persons": [], "let_in": False},
+        "list_devices": lambda: listed,
+    }
     assert "Your place has passed to the computer Pocket" in invoke("recovery", "show", **answers).stdout
     listed["moved_to"] = None
     assert "names friends" in invoke("recovery", "show", **answers).stdout

@@ -51,7 +51,8 @@ def test_one_friend_who_can_be_the_user_alone_is_asked_about(invoke: Invoke) -> 
 
 def test_who_is_back_is_told_who_can_bring_it_back_again(invoke: Invoke) -> None:
     answer: dict[str, Any] = {"repos": [], "persons": [], "let_in": True}
-    said = " ".join(invoke("recovery", "show", list_friends=lambda: answer).stdout.split())
+    devices = {"list_devices": lambda: {"moved_to": None, "moved_to_name": ""}}
+    said = " ".join(invoke("recovery", "show", list_friends=lambda: answer, **devices).stdout.split())
     assert said.startswith("Friends let this key in.")
-    said = invoke("recovery", "show", list_friends=lambda: {**answer, "let_in": False}).stdout
+    said = invoke("recovery", "show", list_friends=lambda: {**answer, "let_in": False}, **devices).stdout
     assert said.startswith("Nobody can let you in again.")
