@@ -175,7 +175,6 @@ def test_a_page_goes_on_after_the_daemon_was_started_again(tmp_path: Path, page:
 
 
 @pytest.mark.extended
-@pytest.mark.usefixtures("engine")
 def test_a_view_that_cannot_be_loaded_says_so_and_comes_when_it_can(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice") as (alice,):
         config = alice.home / "config.toml"
