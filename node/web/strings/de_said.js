@@ -1,5 +1,4 @@
-// What the node says in sentences of its own, in German: refusals, advice, and what a check of its health saw. {0} stands for
-// a value, {0*} for one that is said in German, too. What follows the equals sign is JSON: the command line reads it as well.
+// German of what the node says in sentences of its own. {0} stands for a value, {0*} for one that is said in German, too. What follows the equals sign is JSON: the command line reads it.
 export const SAID = {
   "`{0} {1}` is for the node's own token{2}, and the token {3} is another": "`{0} {1}` verlangt das eigene Token von Ravel{2}, und {3} ist ein anderes",
   "use the command on the node's machine, or open the page there: ravel open": "führe den Befehl auf dem Computer von Ravel aus, oder öffne dort die Seite: ravel open",
@@ -125,7 +124,6 @@ export const SAID = {
   "another process uses {0}": "ein anderer Prozess benutzt {0}",
   "wait for it, or choose another folder": "warte darauf, oder wähl einen anderen Ordner",
   "{0} holds other files": "in {0} liegen andere Dateien",
-  "{0} holds backups of another node": "in {0} liegen Sicherungen eines anderen Knotens",
   "name a new or empty folder": "nenn einen neuen oder leeren Ordner",
   "check space and permissions there": "sieh dort nach Platz und Rechten",
   "there is something in {0}": "in {0} liegt schon etwas",
@@ -395,7 +393,6 @@ export const SAID = {
   "the invitation makes you no member: {0}": "die Einladung macht dich nicht zum Mitglied: {0}",
   "too much follows from what is here to be signed": "aus dem, was hier ist, folgt zu viel, um es zu unterschreiben",
   "signing who is a member needs the permission of an admin": "wer Mitglied ist, unterschreiben nur Admins",
-  "to be a member, join by a new invitation; to read is enough: ravel repo join --follow LINK": "um Mitglied zu werden, brauchst du eine neue Einladung; zum Lesen genügt: ravel repo join --follow LINK",
   "the link lets you ask nothing: {0}": "mit diesem Link kannst du um nichts bitten: {0*}",
   "the link makes you no device: {0}": "der Link macht dich nicht zu einem Gerät: {0*}",
   "the link would work on this machine only: it has no address on any network": "der Link ginge nur auf diesem Computer: Er hat in keinem Netz eine Adresse",
