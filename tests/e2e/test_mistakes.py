@@ -74,7 +74,7 @@ MISTAKES: dict[str, tuple[Words, int, str, str]] = {
     "a key that is none": (("dict", "get", "notes:main", "zzz"), 4, "no key 'zzz'", "dict list"),
     # --- rights
     "an owner excluded": (("bob:member", "exclude", "notes", "{ann}", "--yes"), 7, "not senior", "nobody is senior"),
-    "the last owner excluded": (("member", "exclude", "notes", "{ann}", "--yes"), 7, "last owner", "repo leave"),
+    "oneself excluded": (("member", "exclude", "notes", "{ann}", "--yes"), 3, "that is this computer", "repo leave"),
     "an invitation by a writer": (("bob:repo", "invite", "notes", "--local"), 7, "needs the permission", "ask one"),
     "the only copy forgotten": (("repo", "forget", "work", "--yes"), 34, "no other node", "--accept-loss"),
     # --- settings
