@@ -92,7 +92,7 @@ export function useLoaded(load, keys, isStill = false) {
 
 /** What was loaded by `useLoaded`: a skeleton, what went wrong, or `children(data)`. That the node is away stands above the page. */
 export function Loaded({ of, lines = 3, children }) {
-  if (of.error && of.data === undefined && of.error.code !== "not_running") return html`<p class="error">${sentenceOf(of.error)}</p>`;
+  if (of.error && of.data === undefined) return of.error.code === "not_running" ? null : html`<p class="error">${sentenceOf(of.error)}</p>`;
   if (of.data === undefined) return html`<${Skeleton} lines=${lines} />`;
   return children(of.data);
 }
