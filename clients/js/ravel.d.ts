@@ -1004,14 +1004,14 @@ export interface MovedRepo {
   signs: boolean;
 }
 
-/** Friends of this user, and members for whom it is one. */
+/** Recovery friends of this user, and members who named it as one. */
 export interface RecoveryList {
   let_in: boolean;
   persons: RecoveryPerson[];
   repos: RepoFriends[];
 }
 
-/** A member for whom this user is a friend. */
+/** A member who named this user as a recovery friend. */
 export interface RecoveryPerson {
   friends: number;
   name: string;
@@ -2903,7 +2903,7 @@ export class Ravel {
   /** Pass this user's place to a device in all repos. This user is no member any more. */
   promoteDevice(values: { device: string }, options?: RequestOptions): Promise<PromotedDevice>;
   // Recovery by friends
-  /** List the friends who may let this user in again, and for whom this user is a friend. */
+  /** List this user's recovery friends, and the members who named this user as one. */
   listFriends(values?: {}, options?: RequestOptions): Promise<RecoveryList>;
   /** Name the friends who together may let a new key of this user in. */
   nameFriends(values: {} & FriendsRequest, options?: RequestOptions): Promise<NamedFriends>;

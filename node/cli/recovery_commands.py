@@ -66,7 +66,7 @@ def _of(one: "RecoveryPerson") -> str:
 @recovery.command("show")
 @prints(_print_list)
 def show(api: "Client") -> Outcome:
-    """Show your friends in each repo, and for whom you are one."""
+    """Show your friends in each repo, and the members who named you."""
     answer = api.list_friends()
     passed = "" if answer["repos"] else passed_sentence(api.list_devices())
     return Outcome(answer, (answer, passed))

@@ -51,7 +51,7 @@ LIST_FRIENDS: Final = Endpoint(
     method="GET",
     path="/recovery",
     scopes=NODE,
-    summary="List the friends who may let this user in again, and for whom this user is a friend.",
+    summary="List this user's recovery friends, and the members who named this user as one.",
     answer=RecoveryList,
 )
 NAME_FRIENDS: Final = Endpoint(

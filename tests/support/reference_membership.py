@@ -40,7 +40,7 @@ class Op:
     is_of_device: bool = False
     """A removal has this if all that it is to take is by own device grants (`lend`, `recover`) of its author's."""
     publisher: str = ""
-    """Who signs the commit of a `recover`. Its author is the member."""
+    """Signer of the commit of a `recover`. Its author is the member."""
 
     @property
     def is_leave(self) -> bool:

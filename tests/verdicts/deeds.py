@@ -108,7 +108,7 @@ class Deeds(World):
             self.exclude(user, view, permission(view, self.id(user)))
 
     def deeds(self, user, view, level):
-        """What a user may do, with weights."""
+        """Return the deeds that a user may do, with weights."""
         found = [(1, self.rest)]
         links = self.mood == "links"
         if level == NONE:

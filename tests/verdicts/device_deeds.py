@@ -37,7 +37,7 @@ class DeviceDeeds(Deeds):
             super().step()
 
     def deeds(self, user, view, level):
-        """What a user may do, with weights."""
+        """Return the deeds that a user may do, with weights."""
         found = super().deeds(user, view, level)
         if level > NONE:
             weight = 8 if self.mood == "devices" else 1

@@ -1,4 +1,4 @@
-"""What users of a world do with places: they pass them to devices, name friends, and let devices in for friends."""
+"""Deeds with places: users pass them to devices, name friends, and let devices in for friends."""
 
 from . import crypto
 from .device_deeds import DeviceDeeds
@@ -42,7 +42,7 @@ class MoveDeeds(DeviceDeeds):
             super().step()
 
     def deeds(self, user, view, level):
-        """What a user may do, with weights."""
+        """Return the deeds that a user may do, with weights."""
         found = super().deeds(user, view, level)
         weight = 6 if self.mood == "moves" else 0.5
         if level > NONE:
@@ -213,7 +213,7 @@ class MoveDeeds(DeviceDeeds):
             self.move_by_older_past(person)
 
     def holds_by(self, view, user, given):
-        """Whether a user holds by one of some credentials."""
+        """Return True if a user holds by one of some credentials."""
         return any(by in given for by, _ in rights_of(view, user))
 
     def move_by_older_past(self, user):

@@ -23,12 +23,12 @@ def is_removal(commit):
 
 
 def is_move(commit):
-    """Whether this passes a place on."""
+    """Return True if this passes a place on."""
     return commit.body.tag == "move1"
 
 
 def is_leave(commit):
-    """Whether this is a removal of oneself: a move is one too."""
+    """Return True if this is a removal of oneself: a move is one too."""
     return is_move(commit) or (is_removal(commit) and commit.author == commit.body.user)
 
 
@@ -182,7 +182,7 @@ def is_to_take(graph, removal):
 
 
 def is_of_device(graph, removal):
-    """Whether a removal is a device removal: all that it is to take is by its author's own device grants."""
+    """Return True if a removal is a device removal: all that it is to take is by its author's own device grants."""
     key = ("of device", removal)
     if key not in graph.answers:
         commit, before = graph.commits[removal], graph.before(removal)

@@ -14,7 +14,7 @@ class Graph:
         self.answers = {}
 
     def is_root(self, commit):
-        """Whether a commit is of the root branch."""
+        """Return True if a commit is of the root branch."""
         return commit.branch == self.repo
 
     def closure(self, ids):

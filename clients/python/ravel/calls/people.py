@@ -419,7 +419,7 @@ class PeopleCalls(SyncCaller):
         return self._call(PROMOTE_DEVICE, {"device": device})
 
     def list_friends(self) -> RecoveryList:
-        """List the friends who may let this user in again, and for whom this user is a friend."""
+        """List this user's recovery friends, and the members who named this user as one."""
         return self._call(LIST_FRIENDS, {})
 
     def name_friends(

@@ -63,7 +63,7 @@ class DeviceList(TypedDict):
     let_in: Annotated[list[LetInDevice], means("Keys that friends let in and that are members now.")]
     removed_by: Annotated[
         Id | None,
-        means("First device of the person that removed this user. Null: nobody removed it."),
+        means("First device of the person who removed this user. Null: nobody did."),
     ]
     removed_by_name: PersonText
     moved_to: Annotated[

@@ -156,7 +156,7 @@ class MemberChangeView(TypedDict):
             "`device_added`: its author gave what it holds to a device of its own. "
             "`moved`: its author's place passed to a device, and it left. "
             "`recovered`: friends let a device of its author in. "
-            "`friends_named`: its author said which friends may; none: nobody may.",
+            "`friends_named`: its author named recovery friends, or none.",
         ),
     ]
     user: Annotated[Id, means("The user whose membership or name has changed.")]

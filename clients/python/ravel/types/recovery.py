@@ -25,7 +25,7 @@ class NamedFriends(TypedDict):
 
 
 class RecoveryPerson(TypedDict):
-    """A member for whom this user is a friend."""
+    """A member who named this user as a recovery friend."""
 
     repo: Id
     name: str
@@ -36,7 +36,7 @@ class RecoveryPerson(TypedDict):
 
 
 class RecoveryList(TypedDict):
-    """Friends of this user, and members for whom it is one."""
+    """Recovery friends of this user, and members who named it as one."""
 
     repos: list[RepoFriends]
     persons: list[RecoveryPerson]

@@ -18,7 +18,7 @@ WEB = Path(__file__).parents[4] / "node" / "web"
 SCRIPTS_COMPRESSED_SIZE_MAX = 150_000
 """Bytes of a first visit, each file compressed by gzip."""
 IMPORTED = re.compile(r'^(?:import|export)\b[^;]*?"(\.[^"]+)";', re.MULTILINE)
-"""What a script has before it runs. What it loads later, by `import()`, a first visit does not need."""
+"""Scripts that a script imports before it runs. A first visit needs none that `import()` loads later."""
 
 
 def _first_visit(language: str) -> set[str]:

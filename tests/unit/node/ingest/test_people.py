@@ -46,7 +46,7 @@ def test_a_petname_goes_before_what_is_stated() -> None:
 
 
 def test_a_person_keeps_its_name_when_its_place_passes_to_a_device() -> None:
-    """What the device called itself before is a name among devices."""
+    """The earlier name of the device is a name among devices."""
     made = People()
     names = {ANN: StatedName("Ann", None, 1), BEN: StatedName("Pocket", None, 2)}
     facts = replace(NO_FACTS, stated=names, persons={ANN: BEN}, moved={ANN: (BEN, 3)})

@@ -1,4 +1,4 @@
-"""What looking for void commits costs: nothing in the store for authors from whom nobody took anything."""
+"""Costs of looking for void commits: nothing in the store for authors from whom nobody took anything."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -154,7 +154,7 @@ async def test_a_peer_is_told_once_whose_node_this_is_where_the_user_is_a_member
 
 
 async def test_a_peer_is_told_again_in_a_later_epoch_of_the_repo(alice: Node) -> None:
-    """One that had gone on to it could not hear what was said before."""
+    """A peer that had gone on to it could not hear what was said before."""
     presences, line = _presences(alice), Line(alice.epoch())
     port = line.port()
     presences.introduce(port, line.topic)
