@@ -15,7 +15,7 @@ from benchmarks.bench_ingest import measure as measure_ingest
 from benchmarks.common import figure, note, percentile, write_history
 from benchmarks.daemons import Caller, resident_megabytes, running
 from node.home.identity import open_keys
-from ravel.calls.branches import LIST_BRANCHES, WRITE_POST
+from ravel.calls.branches import BranchesCalls
 from tests.e2e.cluster import Peer, digest, until
 from tests.support.keys import no_passphrase
 
@@ -98,8 +98,8 @@ def latency() -> list[float]:
             until(lambda: digest(bob, branch)["commits"] == 11, "bob has everything")
             seconds = []
             with (
-                closing(Caller(alice, WRITE_POST, {"branch": branch, "text": ""})) as writer,
-                closing(Caller(bob, LIST_BRANCHES, {"repo": repo})) as reader,
+                closing(Caller(alice, BranchesCalls.write_post, {"branch": branch, "text": ""})) as writer,
+                closing(Caller(bob, BranchesCalls.list_branches, {"repo": repo})) as reader,
             ):
                 for number in range(_LATENCY_ROUNDS):
                     began = time.perf_counter()

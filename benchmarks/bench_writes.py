@@ -29,7 +29,7 @@ from node.cli.uploads import Skipped, Uploader, find_files, name_paths
 from protocol.limits.formats import KIB
 from protocol.limits.users import POSTS_COUNT_MAX
 from ravel import connect
-from ravel.calls.branches import WRITE_POST
+from ravel.calls.branches import BranchesCalls
 from tests.e2e.cluster import Peer
 
 _PAUSE_SECONDS: Final = 0.25
@@ -76,7 +76,7 @@ class _Follower:
 def _write(peer: Peer, branch: str, count: int, pause: float) -> dict[str, tuple[float, float]]:
     """Commits, when each was asked for and when answered."""
     made: dict[str, tuple[float, float]] = {}
-    with closing(Caller(peer, WRITE_POST, {"branch": branch, "text": ""})) as caller:
+    with closing(Caller(peer, BranchesCalls.write_post, {"branch": branch, "text": ""})) as caller:
         for number in range(count):
             began = time.perf_counter()
             answer = caller.call({"text": f"write {number}"})

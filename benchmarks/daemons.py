@@ -2,13 +2,14 @@
 
 import http.client
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ravel.callers import operation_of
 from ravel.home import read_run_file, read_token
-from ravel.operations import Operation, request_of
+from ravel.operations import request_of
 from tests.e2e.cluster import Peer
 
 
@@ -18,10 +19,10 @@ class Caller:
     `ravel.Client` takes a third of what the daemon takes for a write, and both share the cores that are measured.
     """
 
-    def __init__(self, peer: Peer, operation: Operation[Any], arguments: Mapping[str, object]) -> None:
-        """`arguments` of the path, and any for the body."""
-        self._operation = operation
-        self._path = request_of(operation, arguments).path
+    def __init__(self, peer: Peer, method: Callable[..., object], arguments: Mapping[str, object]) -> None:
+        """`method` of the client; `arguments` of the path, and any for the body."""
+        self._operation = operation_of(method)
+        self._path = request_of(self._operation, arguments).path
         self._headers = {
             "Authorization": f"Bearer {read_token(peer.home)}",
             "Content-Type": "application/json",

@@ -1,7 +1,7 @@
 """The modules of the Python client that are made from the table of endpoints: the calls.
 
 `python -m tests.reference` writes them into clients/python/ravel. A call is a method of the endpoint's name, for a client
-that waits and for one that awaits.
+that waits and for one that awaits: a signature, whose decorator names the endpoint.
 """
 
 import subprocess
@@ -112,31 +112,25 @@ def _type_name(hint: Any, *, is_argument: bool = False) -> str:  # noqa: ANN401 
 
 
 def _calls_module(subject: str, endpoints: list[AnyEndpoint]) -> str:
-    types: dict[str, set[str]] = {}
-    for endpoint in endpoints:
-        if is_typeddict(endpoint.answer):
-            types.setdefault(_subject(endpoint.answer), set()).add(endpoint.answer.__name__)
-    operations = [_operation(endpoint) for endpoint in endpoints]
-    methods = [line for endpoint in _called(endpoints) for line in _methods(endpoint, is_async=False)]
-    body = "\n".join([*operations, *methods])
-    lines = [f'"""Calls: {subject}. {_MADE}"""', "", "from __future__ import annotations", ""]
-    lines += [f"from typing import TYPE_CHECKING, {'Any, ' if 'Any]' in body else ''}Final", ""]
-    lines += [
-        "from ravel.callers import SyncCaller",
-        "from ravel.operations import Operation",
-        "",
-    ]
+    called = _called(endpoints)
+    constants = [_constant(endpoint) for endpoint in endpoints if endpoint not in called]
+    methods = [line for endpoint in called for line in _methods(endpoint)]
+    body = "\n".join([*constants, *methods])
+    typing = [name for name, text in {"Any": "Any]", "Final": "Final["}.items() if text in body]
+    callers = [name for name in ("calls", "watches") if f"@{name}(" in body]
+    lines = ["# A method is its signature: the decorator makes what it does."]
+    lines += ['# mypy: disable-error-code="empty-body"', f'"""Calls: {subject}. {_MADE}"""', ""]
+    lines += ["from __future__ import annotations", ""]
+    lines += [f"from typing import {', '.join(['TYPE_CHECKING', *typing])}", ""]
+    lines += [f"from ravel.callers import {', '.join(['SyncCaller', *callers])}"]
+    lines += [*(["from ravel.operations import Operation"] if constants else []), ""]
     lines += ["if TYPE_CHECKING:  # a command calls one or two, and imports their types"]
-    lines += _type_imports(body, endpoints)
-    lines += ["", *operations]
+    lines += [*_type_imports(body, endpoints), "", *constants, "", ""]
     lines += [
-        "",
-        "",
         f"class {_class_name(subject)}(SyncCaller):",
         f'{_INDENT}"""Methods that wait for the answer."""',
-        *methods,
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *methods]) + "\n"
 
 
 def _called(endpoints: Iterable[AnyEndpoint]) -> list[AnyEndpoint]:
@@ -160,83 +154,90 @@ def _type_imports(body: str, endpoints: Iterable[AnyEndpoint]) -> list[str]:
     return lines
 
 
-def _operation(endpoint: AnyEndpoint) -> str:
-    answer = (
-        f"{_subject(endpoint.answer)}.{endpoint.answer.__name__}" if is_typeddict(endpoint.answer) else ""
-    )
+def _constant(endpoint: AnyEndpoint) -> str:
+    """The operation of an endpoint that the client itself has a method for."""
+    kind = _answer_name(endpoint)
     defaults = {one.name: one.default for one in _optional(endpoint)}
-    parts = [f'"{endpoint.method}", "{endpoint.path}"'] + ([f'"{answer}"'] if answer else [])
-    if defaults:
-        parts.append(f"defaults={_braced(defaults)}")
+    parts = [*_operation(endpoint), *([f"defaults={_braced(defaults)}"] if defaults else [])]
+    return f"{endpoint.name.upper()}: Final[Operation[{kind}]] = Operation({', '.join(parts)})"
+
+
+def _operation(endpoint: AnyEndpoint) -> list[str]:
+    """The arguments of an operation, without its defaults."""
+    parts = [f'"{endpoint.method}"', f'"{endpoint.path}"']
+    if is_typeddict(endpoint.answer):
+        parts.append(f'"{_subject(endpoint.answer)}.{endpoint.answer.__name__}"')
     if endpoint.query and endpoint.method != "GET" and not endpoint.takes_bytes:
         parts.append("in_query=True")
     if endpoint.takes_bytes:
         parts.append("takes_bytes=True")
     if endpoint.seconds_max != type(endpoint).__dataclass_fields__["seconds_max"].default:
         parts.append(f"seconds_max={endpoint.seconds_max}")
-    kind = _answer_name(endpoint)
-    return f"{endpoint.name.upper()}: Final[Operation[{kind}]] = Operation({', '.join(parts)})"
+    return parts
 
 
 def _answer_name(endpoint: AnyEndpoint) -> str:
     return "bytes" if endpoint.is_download else _type_name(endpoint.answer)
 
 
-def _methods(endpoint: AnyEndpoint, *, is_async: bool) -> list[str]:
+def _methods(endpoint: AnyEndpoint) -> list[str]:
     """The method of an endpoint, and of one with events another that follows them."""
-    kind = _answer_name(endpoint)
     parameters, options = _required(endpoint), _optional(endpoint)
-    given = [one.name for one in (*parameters, *options)]
-    extra = ""
     if endpoint.takes_bytes:
-        content = "bytes | Iterable[bytes]" + (" | AsyncIterable[bytes]" if is_async else "")
-        parameters.append(Parameter("content", content))
-        extra = ", content"
-    call = f"self._call({endpoint.name.upper()}, {_arguments(given)}{extra})"
-    about = f"{endpoint.summary}\n\n{endpoint.details}".strip()
-    lines = _method(endpoint.name, parameters, options, kind, about, call, is_async=is_async)
+        parameters.append(Parameter("content", "bytes | Iterable[bytes]"))
+    decorator = f"@calls({', '.join(_operation(endpoint))})"
+    lines = _method(endpoint.name, decorator, parameters, options, _answer_name(endpoint), _about(endpoint))
     if endpoint.events:
         assert endpoint.name.startswith("follow_"), "the method that follows is called after it"
         # Of windows alone: a stream of edits has no length, and that of a result no place to go on from.
         is_endless = any(one.name == "since" for one in options)
         options = [one for one in options if one.name != ("limit" if is_endless else "cursor")]
-        given = [one.name for one in (*parameters, *options)]
-        options.append(Parameter("reconnect", "bool", "True"))
         names = ", ".join(f"`{one.name}`" for one in endpoint.events)
         lines += _method(
             endpoint.name.replace("follow_", "watch_"),
+            f"@watches({endpoint.name})",
             parameters,
-            options,
+            [*options, Parameter("reconnect", "bool", "True")],
             "EventStream",
             f"Follow events as they come: {names}.\n\nWith `reconnect`, a stream that is cut goes on where it was.",
-            f"self._watch({endpoint.name.upper()}, {_arguments(given)}, reconnect=reconnect)",
-            is_async=False,
         )
     return lines
 
 
+def _awaiting_method(endpoint: AnyEndpoint, owner: str) -> list[str]:
+    """The method to await of an endpoint that takes bytes: they may come from what awaits, too."""
+    content = Parameter("content", "bytes | Iterable[bytes] | AsyncIterable[bytes]")
+    given = {one.name: one.name for one in (*_required(endpoint), *_optional(endpoint))}
+    call = f"self._call(operation_of({owner}.{endpoint.name}), {_braced(given)}, content)"
+    parameters, options = [*_required(endpoint), content], _optional(endpoint)
+    method = _method(
+        f"async {endpoint.name}", "", parameters, options, _answer_name(endpoint), _about(endpoint)
+    )
+    return [*method, f"{_INDENT * 2}return await {call}"]
+
+
+def _about(endpoint: AnyEndpoint) -> str:
+    return f"{endpoint.summary}\n\n{endpoint.details}".strip()
+
+
 def _method(
     name: str,
+    decorator: str,
     parameters: list[Parameter],
     options: list[Parameter],
     kind: str,
     about: str,
-    call: str,
-    *,
-    is_async: bool,
 ) -> list[str]:
+    """A method that has a docstring alone."""
     texts = ["self", *(one.text for one in parameters)]
     texts += ["*", *(one.text for one in options)] if options else []
+    told, _, called = name.rpartition(" ")
     return [
         "",
-        f"{_INDENT}{'async ' if is_async else ''}def {name}({', '.join(texts)}) -> {kind}:",
+        *([f"{_INDENT}{decorator}"] if decorator else []),
+        f"{_INDENT}{f'{told} ' if told else ''}def {called}({', '.join(texts)}) -> {kind}:",
         _docstring(about, 2),
-        f"{_INDENT * 2}return {'await ' if is_async else ''}{call}",
     ]
-
-
-def _arguments(names: list[str]) -> str:
-    return _braced({name: name for name in names})
 
 
 def _braced(values: Mapping[str, str]) -> str:
@@ -294,14 +295,12 @@ def _literal(value: object) -> str:
 def _all_calls(subjects: Mapping[str, list[AnyEndpoint]]) -> str:
     """Return the module of both classes. Methods to await are those that wait, but where they take more to send."""
     names = {subject: _class_name(subject) for subject in subjects}
-    imported = {subject: [name] for subject, name in names.items()}
     methods, whole, taken = [], [], []
     for subject, endpoints in subjects.items():
         for endpoint in _called(endpoints):
             if endpoint.takes_bytes:
-                whole += _methods(endpoint, is_async=True)
+                whole += _awaiting_method(endpoint, names[subject])
                 taken.append(endpoint)
-                imported[subject].append(endpoint.name.upper())
             else:
                 methods.append(f"{_INDENT}{endpoint.name} = awaited({names[subject]}.{endpoint.name})")
             if endpoint.events:
@@ -311,11 +310,9 @@ def _all_calls(subjects: Mapping[str, list[AnyEndpoint]]) -> str:
     lines += [
         "from typing import TYPE_CHECKING",
         "",
-        "from ravel.callers import AsyncCaller, awaited, streamed",
+        "from ravel.callers import AsyncCaller, awaited, operation_of, streamed",
     ]
-    lines += [
-        f"from ravel.calls.{subject} import {', '.join(sorted(imported[subject]))}" for subject in subjects
-    ]
+    lines += [f"from ravel.calls.{subject} import {name}" for subject, name in names.items()]
     lines += ["", "if TYPE_CHECKING:", *_type_imports("\n".join(whole), taken)]
     lines += [
         "",

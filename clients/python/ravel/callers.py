@@ -1,4 +1,4 @@
-"""Base of the generated calls: one way to call an operation, for a client that waits and for one that awaits."""
+"""Base of the generated calls: a call is a signature, for a client that waits and for one that awaits."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping
@@ -47,6 +47,73 @@ class AsyncCaller(ABC):
     def _watch(
         self, operation: Operation[A], arguments: Mapping[str, object], *, reconnect: bool
     ) -> "AsyncEventStream": ...
+
+
+def calls(
+    method: str,
+    path: str,
+    answer: str = "",
+    *,
+    in_query: bool = False,
+    takes_bytes: bool = False,
+    seconds_max: float = 60.0,
+) -> Callable[[Callable[P, A]], Callable[P, A]]:
+    """Return a decorator that makes a declared method call an endpoint with its arguments.
+
+    What a keyword is by default is not sent. `content` is streamed where the endpoint `takes_bytes`. `Operation` explains
+    the arguments.
+    """
+
+    def decorate(declared: Callable[P, A]) -> Callable[P, A]:
+        declaration: Any = declared  # a function, of which Callable does not know the parts
+        operation: Operation[A] = Operation(
+            method,
+            path,
+            answer,
+            declaration.__kwdefaults__ or {},
+            in_query,
+            takes_bytes,
+            seconds_max,
+        )
+
+        @wraps(declared)
+        def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # as declared
+            given = _arguments(declaration, self, *args, **kwargs)
+            return self._call(operation, given, given.pop("content", None) if takes_bytes else None)
+
+        call.__dict__["operation"] = operation
+        return cast("Callable[P, A]", call)
+
+    return decorate
+
+
+def watches(followed: Callable[..., object]) -> Callable[[Callable[P, A]], Callable[P, A]]:
+    """Return a decorator that makes a declared method follow the events of another method's endpoint."""
+
+    def decorate(declared: Callable[P, A]) -> Callable[P, A]:
+        @wraps(declared)
+        def watch(self: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # as declared
+            given = _arguments(declared, self, *args, **kwargs)
+            return self._watch(operation_of(followed), given, reconnect=given.pop("reconnect"))
+
+        return cast("Callable[P, A]", watch)
+
+    return decorate
+
+
+def operation_of(method: Callable[..., A]) -> Operation[A]:
+    """Return the operation that a method calls."""
+    operation: Operation[A] = method.__dict__["operation"]
+    return operation
+
+
+def _arguments(declaration: Any, /, *args: object, **kwargs: object) -> dict[str, Any]:  # noqa: ANN401  # a function
+    """Return arguments by name, in the order of the declaration. Raises TypeError where they do not fit it."""
+    declaration(*args, **kwargs)  # it does nothing: the interpreter compares
+    code = declaration.__code__
+    names = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+    given = {**(declaration.__kwdefaults__ or {}), **dict(zip(names, args[1:], strict=False)), **kwargs}
+    return {name: given[name] for name in names}
 
 
 def awaited(

@@ -9,7 +9,8 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
 
-from ravel.calls.branches import STREAM_POSTS, WRITE_POST
+from ravel.callers import operation_of
+from ravel.calls.branches import STREAM_POSTS, BranchesCalls
 from ravel.errors import RavelError, incompatible, read_error
 from ravel.exchange import new_key
 from ravel.operations import Request, encode, request_of
@@ -92,7 +93,7 @@ def _read_line(line: bytes) -> "WrittenCommitView | RavelError":
     if error is not None:
         return error
     try:
-        return WRITE_POST.read(line)
+        return operation_of(BranchesCalls.write_post).read(line)
     except RavelError as unread:
         return unread
 

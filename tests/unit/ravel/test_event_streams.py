@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager, contextmanager
 import pytest
 
 from ravel import RavelError
-from ravel.calls.branches import FOLLOW_EDITS
+from ravel.callers import operation_of
+from ravel.calls.all_calls import AllCalls
 from ravel.event_streams import EventStream, Following, StreamCut, StreamEvent
 from ravel.exchange import Memory, Send
 from ravel.operations import request_of
@@ -46,7 +47,7 @@ def _cut(lines: list[str]) -> Iterator[str]:
 
 
 def _stream(*scripts: Script, reconnect: bool = True, since: str = "") -> tuple[EventStream, list[Send]]:
-    request = request_of(FOLLOW_EDITS, {"branch": "b", "since": since})
+    request = request_of(operation_of(AllCalls.follow_edits), {"branch": "b", "since": since})
     open_lines, asked = _opener(*scripts)
     following = Following(Memory(Target("http://127.0.0.1:1", "t")), request, reconnect=reconnect)
     return EventStream(following, open_lines), asked

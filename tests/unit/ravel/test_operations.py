@@ -10,16 +10,18 @@ import pytest
 from node.contract.table import ENDPOINTS
 from ravel import RavelError
 from ravel.async_client import AsyncClient
+from ravel.callers import operation_of
 from ravel.calls.all_calls import AllCalls, AsyncAllCalls
-from ravel.calls.branches import EDIT_BRANCH, FOLLOW_EDITS, FORK_BRANCH, SHOW_TIMELINE
-from ravel.calls.documents import LIST_FILES, PUSH_TEXT
-from ravel.calls.people import CREATE_REPO, LIST_REPOS, STATE_ME
 from ravel.client import Client
 from ravel.operations import Operation, Request, raw_path, request_of
 from ravel.target import Target
 from tests.support.answers import find_endpoint
 from tests.support.client_modules import FOLDER, modules
 
+CREATE_REPO: Final = operation_of(AllCalls.create_repo)
+EDIT_BRANCH: Final = operation_of(AllCalls.edit_branch)
+FOLLOW_EDITS: Final = operation_of(AllCalls.follow_edits)
+LIST_FILES: Final = operation_of(AllCalls.list_files)
 VALUES: Final = {"str": "x", "int": 7, "bool": True, "bytes": b"x"}
 
 
@@ -28,7 +30,7 @@ def _parts(request: Request) -> tuple[str, Mapping[str, int | str], bytes | None
 
 
 def test_arguments_go_to_path_query_and_body() -> None:
-    assert _parts(request_of(FORK_BRANCH, {"branch": "a/b", "name": "ç"})) == (
+    assert _parts(request_of(operation_of(AllCalls.fork_branch), {"branch": "a/b", "name": "ç"})) == (
         "/branches/a%2Fb/forks",
         {},
         '{"name":"ç"}'.encode(),
@@ -38,19 +40,25 @@ def test_arguments_go_to_path_query_and_body() -> None:
         {"after": 3},
         None,
     )
-    assert _parts(request_of(LIST_REPOS, {})) == ("/repos", {}, None)
-    assert request_of(PUSH_TEXT, {"branch": "b", "update": b"\xff"}).body == b'{"update":"/w=="}'
+    assert _parts(request_of(operation_of(AllCalls.list_repos), {})) == ("/repos", {}, None)
+    assert (
+        request_of(operation_of(AllCalls.push_text), {"branch": "b", "update": b"\xff"}).body
+        == b'{"update":"/w=="}'
+    )
 
 
 def test_what_is_as_the_node_takes_it_by_default_is_not_sent() -> None:
     # An older node knows no argument that came later.
-    assert request_of(SHOW_TIMELINE, {"branch": "b", "limit": 100, "after": None}).query == {}
+    assert (
+        request_of(operation_of(AllCalls.show_timeline), {"branch": "b", "limit": 100, "after": None}).query
+        == {}
+    )
     assert request_of(FOLLOW_EDITS, {"branch": "b", "positions": True}).query == {"positions": 1}
     assert (
         request_of(EDIT_BRANCH, {"branch": "b", "name": None, "archived": False}).body
         == b'{"archived":false}'
     )
-    assert request_of(STATE_ME, {"name": None, "color": None}).body == b'{"name":null}'
+    assert request_of(operation_of(AllCalls.state_me), {"name": None, "color": None}).body == b'{"name":null}'
 
 
 @pytest.mark.parametrize("name", [float("nan"), {1, 2}, object()])
@@ -128,6 +136,27 @@ async def test_every_method_of_both_clients_calls_an_endpoint(
     assert endpoint in ENDPOINTS
     assert endpoint is not None
     assert endpoint.name == name
+
+
+def test_a_method_takes_what_its_signature_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    client, asked = Client(Target("http://127.0.0.1:1", "t")), list[tuple[object, ...]]()
+    monkeypatch.setattr(client, "_call", lambda *given: asked.append(given))
+    client.add_file("main", b"content", name="a")
+    client.fork_branch(name="b", branch="main")
+    assert [given[1:] for given in asked] == [
+        ({"branch": "main", "name": "a"}, b"content"),
+        ({"branch": "main", "name": "b", "commit": ""}, None),
+    ]
+    for name, given, named in (
+        ("fork_branch", ("main",), {}),
+        ("fork_branch", ("main", "b", "c"), {}),
+        ("fork_branch", ("main", "b"), {"comit": "c"}),
+        ("fork_branch", ("main", "b"), {"name": "b"}),
+        ("watch_edits", ("main",), {"cursor": "c"}),
+    ):
+        with pytest.raises(TypeError, match=rf"{name}\(\)"):
+            getattr(client, name)(*given, **named)
+    assert len(asked) == 2
 
 
 def test_a_method_that_follows_states_the_stream_of_its_client() -> None:

@@ -3,12 +3,12 @@
 import pytest
 
 from ravel import RavelError
-from ravel.calls.branches import WRITE_POST
-from ravel.calls.node import DESCRIBE_API
-from ravel.calls.people import LIST_TAGS
+from ravel.callers import operation_of
+from ravel.calls.all_calls import AllCalls
 from ravel.errors import error_of
 from ravel.target import find_target
 
+WRITE_POST = operation_of(AllCalls.write_post)
 WRITTEN = '{"commit":"c","rank":%s,"branch":"b"%s}'
 
 
@@ -53,9 +53,9 @@ def test_huge_numbers_come_as_they_are(number: int) -> None:
 
 
 def test_any_object_is_a_description() -> None:
-    assert DESCRIBE_API.read(b'{"openapi":"3.1"}') == {"openapi": "3.1"}
+    assert operation_of(AllCalls.describe_api).read(b'{"openapi":"3.1"}') == {"openapi": "3.1"}
     with pytest.raises(RavelError, match="cannot read"):
-        LIST_TAGS.read(b'{"tags":{}}')
+        operation_of(AllCalls.list_tags).read(b'{"tags":{}}')
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ravel.callers import AsyncCaller, awaited, streamed
+from ravel.callers import AsyncCaller, awaited, operation_of, streamed
 from ravel.calls.branches import BranchesCalls
-from ravel.calls.documents import ADD_FILE, ADD_FILES, DocumentsCalls
-from ravel.calls.node import READ_BUNDLE, NodeCalls
+from ravel.calls.documents import DocumentsCalls
+from ravel.calls.node import NodeCalls
 from ravel.calls.people import PeopleCalls
 
 if TYPE_CHECKING:
@@ -207,13 +207,15 @@ class AsyncAllCalls(AsyncCaller):
         Every batch is judged as one that comes from a peer, and is durable before the next but one is read. A
         bundle may be read again: what is here is passed over.
         """
-        return await self._call(READ_BUNDLE, {}, content)
+        return await self._call(operation_of(NodeCalls.read_bundle), {}, content)
 
     async def add_file(
         self, branch: str, content: bytes | Iterable[bytes] | AsyncIterable[bytes], *, name: str = ""
     ) -> FileView:
         """Add a file to a branch. It is durable when the answer comes."""
-        return await self._call(ADD_FILE, {"branch": branch, "name": name}, content)
+        return await self._call(
+            operation_of(DocumentsCalls.add_file), {"branch": branch, "name": name}, content
+        )
 
     async def add_files(
         self, branch: str, content: bytes | Iterable[bytes] | AsyncIterable[bytes]
@@ -223,4 +225,4 @@ class AsyncAllCalls(AsyncCaller):
         At most 1024 files, no two of one name. A request may be sent again: what the branch has under the same
         name and with the same content is passed over.
         """
-        return await self._call(ADD_FILES, {"branch": branch}, content)
+        return await self._call(operation_of(DocumentsCalls.add_files), {"branch": branch}, content)
