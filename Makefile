@@ -18,10 +18,10 @@ GIT ?=
 ARGS ?=
 # Processes that run tests side by side.
 JOBS ?= 2
-# For `make fuzz`: how long all together, and which targets (all if empty). For `make model`: how long each part.
+# For `make fuzz`: how long all together, and which targets (all if empty).
 SECONDS ?= 120
 TARGETS ?=
-# For `make model`: its seed.
+# For what plays histories: the first seed.
 SEED ?= 1
 # For `make verdicts`: which ones; of today.
 VERDICTS_SEED ?= $(shell date +%Y%m%d)
@@ -34,7 +34,7 @@ FUZZER := .venv/fuzzer
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test test-rest test-all test-pythons coverage coverage-floors check check-format check-lint check-types check-imports format bench decade observatory dist oldest histories model verdicts proof promise fuzz hostile powercut bitrot sim sim-long nets nets-table crash vectors reference screenshots vendor lock clean
+.PHONY: help setup java demo test test-rest test-all test-pythons coverage coverage-floors check check-format check-lint check-types check-imports format bench decade observatory dist oldest histories verdicts proof promise fuzz hostile powercut bitrot sim sim-long nets nets-table crash vectors reference screenshots vendor lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -111,9 +111,6 @@ oldest: setup ## Read exports with the oldest pandas, polars, DuckDB and PyArrow
 
 histories: setup ## Judge all membership histories of five operations as the reference does
 	RAVEL_OPERATIONS=5 $(VENV)/pytest -q --tier all tests/unit/verifier/test_membership.py -k small_history -o timeout=1200
-
-model: setup ## Run the model of members and epochs (SECONDS=120 for each of three parts, SEED=1)
-	@$(VENV)/python -m tests.model --seconds $(SECONDS) --seed $(SEED)
 
 promise: setup ## Play histories of whole nodes, and check what they promise each other (BUDGET=600, SEED=n: the first, MUTANTS=1: the table)
 	$(VENV)/python -m tests.promise --start $(or $(SEED),1) --processes $(JOBS) $(if $(MUTANTS),--mutants,--budget $(or $(BUDGET),600))
