@@ -20,7 +20,10 @@ What follows what stands in a table, `protocol.session.machines.comparing`. Here
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Final
+
+from msgspec import structs
 
 from protocol.ids import SHORT_ID_SIZE, ShortId, TopicKey
 from protocol.limits.peers import (
@@ -198,7 +201,13 @@ class Comparison:
                 assert rounds.own is not None, "a plan follows both summaries"
                 assert rounds.peer is not None, "a plan follows both summaries"
                 self._settle(progress, rounds.own, rounds.peer)
-                return [LoadPlan(progress.topic, rounds.peer.heads)]
+                heads = rounds.peer.heads
+                # Only the plan needs them. A topic has one for each branch, a relay hundreds of topics for each peer.
+                rounds.own, rounds.peer = (
+                    replace(rounds.own, heads=()),
+                    structs.replace(rounds.peer, heads=()),
+                )
+                return [LoadPlan(progress.topic, heads)]
             case CompareAction.QUEUE_PLAN, PlanLoaded():
                 assert rounds.own is not None, "a plan follows both summaries"
                 # What came after the summary is in no plan that is not exact.

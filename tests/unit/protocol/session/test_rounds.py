@@ -5,7 +5,7 @@ from array import array
 import pytest
 
 from protocol.crypto.hashing import announced_topic, blind_topic
-from protocol.ids import Digest, SessionId, TopicKey
+from protocol.ids import BlockId, CommitId, Digest, SessionId, ShortId, TopicKey
 from protocol.limits.peers import (
     LATER_ROUND_CHECKS,
     LATER_ROUND_DOUBLINGS_MAX,
@@ -24,7 +24,7 @@ from protocol.session.events import (
     TopicFollowed,
 )
 from protocol.session.messages import Announce, Publications, Reconcile, Summary
-from protocol.session.outputs import Close, LoadSummary, OpenReconciliation, Output, Send
+from protocol.session.outputs import Close, LoadPlan, LoadSummary, OpenReconciliation, Output, Send
 from protocol.session.session import Session
 
 SESSION_ID = SessionId(b"s" * 32)
@@ -79,6 +79,22 @@ def test_a_topic_that_stays_in_doubt_is_compared_again_more_and_more_seldom_and_
         assert session.handle(RoomWanted()) == []
         assert session.handle(CheckDue()) == [LoadSummary(ONE)]
         _play(session, ONE, number, by_ranges=True)
+
+
+def test_heads_are_forgotten_once_the_plan_is_asked_for() -> None:
+    session = _joined(ONE)
+    session.handle(SummaryLoaded(ONE, (CommitId(BlockId(b"h" * 32)),), *LARGER, 0))
+    heads = (ShortId(b"g" * 16), ShortId(b"h" * 16))
+    came = session.handle(MessageReceived(Summary(blind_topic(ONE, SESSION_ID), 0, heads, *SMALLER)))
+    assert came == [LoadPlan(ONE, heads)]
+    progress = session.progress_of(ONE)
+    assert progress is not None
+    own, peer = progress.rounds.own, progress.rounds.peer
+    assert own is not None
+    assert peer is not None
+    assert (own.heads, peer.heads) == ((), ()), "a topic with many branches has many, on each connection"
+    assert (own.count, own.digest, peer.count, peer.digest) == (*LARGER, *SMALLER)
+    assert session.handle(PlanLoaded(ONE, PLAN, 0, is_exact=False)) == [OpenReconciliation(ONE, False)]
 
 
 def test_one_of_many_such_topics_has_its_round_at_a_time_in_turns() -> None:
