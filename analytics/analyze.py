@@ -16,12 +16,10 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from operator import itemgetter
 from pathlib import Path
-from threading import Thread
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -32,7 +30,11 @@ from analytics.order.kernel import MISSING_CAUSE
 from analytics.reading.branch_lookup import NoSuchBranch, find_branch
 from analytics.reading.given_exports import GivenExports, SetAside
 from analytics.reading.limits import DIGESTS_LISTED_MAX
+from analytics.report.downloads import write_downloads
+from analytics.report.findings import Findings
 from analytics.report.page import NO_NAMES, Names
+from analytics.report.report import OrderVerdict, render
+from analytics.report.standing import load_summary, save_summary
 from ravel.exports.checking import Export
 from ravel.exports.schema import text_id
 
@@ -121,7 +123,6 @@ def run(
     """
     started = time.monotonic()
     step = _Steps(progress)
-    Thread(target=_prepare_report).start()
     given = given or GivenExports(progress, strict=True)
     is_here = engine == "local" or _runs_here(master, spark, conf)
     with step("check the export" if is_here else "read the manifests"):
@@ -142,12 +143,6 @@ def run(
         ).run(started, verify, expected or {}, drawn, giant_from)
     finally:
         runner.close()
-
-
-def _prepare_report() -> None:
-    """Import what draws the page, which takes Matplotlib a third of a second, while an engine is at work."""
-    with suppress(ImportError):  # told where it is needed
-        import_module("analytics.report.findings")
 
 
 # Imported below: neither engine needs what the other one is made of.
@@ -250,12 +245,6 @@ class _Analysis:
         with self._step("verify" if verify else "verify (left out)"):
             mismatches = sum(row["mismatches"] for row in counted if verify and row["fault"] is None)
             wrong = self._wrong_digests(expected)
-        # Not above: they bring Matplotlib.
-        from analytics.report.downloads import write_downloads
-        from analytics.report.findings import Findings
-        from analytics.report.report import OrderVerdict, render
-        from analytics.report.standing import load_summary, save_summary
-
         with self._step("count"):
             verdict = OrderVerdict(
                 verify, mismatches, faults, tuple((one.source, one.reason) for one in self._set_aside)

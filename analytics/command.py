@@ -34,7 +34,7 @@ ENGINES: Final = ("spark", "local")
 """By which an analysis can be run; the first is the default. Here, since an engine's module needs what may not be there."""
 
 _EXTRA: Final = ("pyspark", "py4j", "pandas", "numpy", "matplotlib", "numba")
-_LOCAL_EXTRA: Final = ("duckdb", "numpy", "matplotlib")
+_LOCAL_EXTRA: Final = ("duckdb", "numpy")
 
 _EXPORT_ADVICE: Final = "make it anew, where its node is: ravel export"
 _ROOM_ADVICE: Final = "check the path and the room there, or give another --out"

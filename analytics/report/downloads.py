@@ -11,16 +11,21 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from analytics.order import columns
+from analytics.order.kernel import ID_SIZE, Bytes
 from analytics.reading.limits import CSV_ROWS_MAX
 from analytics.tables.definitions import TABLES
-from ravel.exports.schema import text_id
 
 _BATCH_ROWS: Final = 65_536
+_LETTERS: Final = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz234567", np.uint8)
+_TEXT_SIZE: Final = -(-ID_SIZE * 8 // 5)
+"""Letters of an id as text, and how many these are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +84,16 @@ _CELLS: Final[Mapping[str, pa.DataType]] = {
 def _plain(cells: "pa.Array[Any]", kind: pa.DataType) -> "pa.Array[Any]":
     if pa.types.is_binary(cells.type) or pa.types.is_large_binary(cells.type):
         found: Any = cells.dictionary_encode()  # most ids stand many times
-        return pa.array([text_id(raw) for raw in found.dictionary.to_pylist()], pa.string()).take(
-            found.indices
-        )
+        texts: Any = _text_ids(columns.ids(pa.chunked_array([found.dictionary.cast(pa.binary())])))
+        return texts.take(found.indices)  # type: ignore[no-any-return]  # as above
     cells = cells.cast(kind)
     return pc.replace_substring_regex(cells, r"^([=+\-@\t\r])", r"'\1") if kind == pa.string() else cells
+
+
+def _text_ids(ids: Bytes) -> Any:  # noqa: ANN401  # as in `analytics.order.columns`
+    """Return ids as texts, as `text_id` does: of all at once, as Python takes 20 microseconds for each."""
+    bits = np.pad(np.unpackbits(ids, axis=1), ((0, 0), (0, _TEXT_SIZE * 5 - ID_SIZE * 8)))
+    letters = _LETTERS[np.packbits(bits.reshape(-1, 5), axis=1)[:, 0] >> 3]
+    offsets = np.arange(len(ids) + 1, dtype=np.int32) * _TEXT_SIZE
+    buffers: list[Any] = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(letters.tobytes())]
+    return pa.Array.from_buffers(pa.string(), len(ids), buffers)

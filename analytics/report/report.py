@@ -9,16 +9,16 @@ from html import escape
 from typing import Final
 
 from analytics.report import page
+from analytics.report.charts import Points
 from analytics.report.downloads import Download
 from analytics.report.drawing import LEGEND, Drawing, draw_tangle
 from analytics.report.member_page import MemberFigures, StoreLine, render_members, render_stores
 from analytics.report.page import Names
 from analytics.report.pictures import (
+    LINE_COLOURS,
     TIME,
-    Points,
     WidthBin,
     bins_are_wide,
-    colour_of,
     dashes_of,
     draw_growth,
     draw_heads,
@@ -293,9 +293,7 @@ def _widths(report: Report) -> str:
         "<figcaption>Share of the ranks with this many commits or fewer.</figcaption></figure>"
         f"<figure><h3>Concurrency</h3>{_shares(commits, 'Distribution of concurrency', 'commits of the rank')}"
         "<figcaption>Share of the commits whose rank has this many commits or fewer.</figcaption>"
-        "</figure>"
-        + "".join(_shape(one, number, report.exported_at * 1000) for number, one in enumerate(wide))
-        + "</div>"
+        "</figure>" + "".join(_shape(one, report.exported_at * 1000) for one in wide) + "</div>"
     )
 
 
@@ -306,22 +304,22 @@ def _shares(distribution: Distribution, label: str, unit: str) -> str:
     ]
     picture = draw_shares([points for _, _, points in lines], label, unit)
     items = "".join(
-        f'<li><svg viewBox="0 0 28 8" aria-hidden="true"><path d="M0 4H28" stroke="{colour_of(number)}" '
+        f'<li><svg viewBox="0 0 28 8" aria-hidden="true"><path d="M0 4H28" stroke="{LINE_COLOURS[number]}" '
         f'stroke-width="{2 if number else 3}" stroke-dasharray="{dashes_of(number)}"/></svg> {name} (n = {total:,})</li>'
         for number, (name, total, _) in enumerate(lines)
     )
     return f'{picture}<ul class="legend">{items}</ul>'
 
 
-def _shape(shape: BranchShape, number: int, exported_at: int) -> str:
+def _shape(shape: BranchShape, exported_at: int) -> str:
     note = f"{shape.concurrency:.1%} of the commits share their rank with others."
     if bins_are_wide(shape.bins, shape.ranks):
         note += " Neighbouring ranks are drawn together: the strong colour is their mean, the faint one the widest."
     # One bucket is a number, and no course.
     is_ever_forked = len(shape.heads) > 1 and any(heads > 1 for _, heads in shape.heads)
-    heads = draw_heads(shape.heads, shape.bucket, number, exported_at) if is_ever_forked else ""
+    heads = draw_heads(shape.heads, shape.bucket, exported_at) if is_ever_forked else ""
     return (
-        f"<figure><h3>{page.named(shape.name)}</h3>{draw_widths(shape.bins, shape.ranks, number)}{heads}"
+        f"<figure><h3>{page.named(shape.name)}</h3>{draw_widths(shape.bins, shape.ranks)}{heads}"
         f"<figcaption>{note}</figcaption></figure>"
     )
 

@@ -360,13 +360,11 @@ def render_standing(standing: Standing, names: Names) -> str:
     ]  # fmt: skip
     items = "".join(f'<li class="{kind}">{text}</li>' for kind, text in sentences)
     pictures = "".join(
-        f"<figure><h3>{names.of(one.node)}</h3>{draw_received(one.points, one.bucket, number, _pace(one, one.recent))}"
+        f"<figure><h3>{names.of(one.node)}</h3>{draw_received(one.points, one.bucket, _pace(one, one.recent))}"
         "<figcaption>Commits received, by this node's clock (UTC)."
         f"{'' if _pace(one, one.recent) is None else ' Dashed: on at the pace of late.'}</figcaption>"
         "</figure>"
-        for number, one in enumerate(
-            [one for one in standing.received if len(one.points) > 1][:_PICTURES_MAX]
-        )
+        for one in [one for one in standing.received if len(one.points) > 1][:_PICTURES_MAX]
     )
     charts = f'<div class="charts">{pictures}</div>' if pictures else ""
     return f'<ul class="standing">{items}</ul>{charts}{_render_rows(standing, names)}'

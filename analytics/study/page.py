@@ -10,7 +10,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from pyspark.sql import Row
 
 from analytics.report import page
-from analytics.report.pictures import MAIN, MAIN_SOFT, OTHER, OTHER_SOFT, QUIET, STYLE, as_file, svg_of
+from analytics.study.figures import MAIN, MAIN_SOFT, OTHER, OTHER_SOFT, QUIET, STYLE, as_file, svg_of
 from analytics.study.runs import AS_ARRIVED, Run
 from analytics.study.study import (
     FIRST_OF_TIES,

@@ -86,11 +86,34 @@ def test_a_branch_over_the_limit_is_sparks(
     assert "leave out --engine local" in capsys.readouterr().err
 
 
+def test_a_process_loads_nothing_that_is_not_used(tmp_path: Path) -> None:
+    export = write_export(tmp_path / "export", CHAINS)
+    script = """
+import sys
+from analytics.__main__ import main
+assert main() == 0
+print(*{name.partition(".")[0] for name in sys.modules} & {"pandas", "matplotlib", "pyspark", "PIL"})
+"""
+    command = [
+        sys.executable,
+        "-P",
+        "-c",
+        script,
+        str(export),
+        "--out",
+        str(tmp_path / "out"),
+        "--engine",
+        "local",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "", "each takes a fifth of a second"
+
+
 @pytest.mark.extended
 def test_it_needs_no_spark_and_without_duckdb_says_what_to_install(tmp_path: Path) -> None:
     export = write_export(tmp_path / "export", CHAINS)
     codes = []
-    for absent in (("pyspark", "py4j", "pandas", "numba"), ("duckdb",), ("numpy",)):
+    for absent in (("pyspark", "py4j", "pandas", "numba", "matplotlib"), ("duckdb",), ("numpy",)):
         arguments = [str(export), "--out", str(tmp_path / absent[0]), "--engine", "local"]
         done = subprocess.run(
             [sys.executable, "-P", "-c", _WITHOUT.replace("ABSENT", repr(absent)), *arguments],

@@ -10,6 +10,8 @@ import pytest
 from analytics.report import downloads
 from analytics.report.downloads import write_downloads
 from analytics.tables.definitions import TABLES
+from ravel.exports.schema import text_id
+from tests.support.exports import id_of
 
 
 def _write(out: Path, name: str, *parts: list[dict[str, object]]) -> None:
@@ -28,7 +30,7 @@ def test_small_tables_are_csv_and_large_ones_if_asked_for(
 ) -> None:
     monkeypatch.setattr(downloads, "CSV_ROWS_MAX", 2)
     row: dict[str, object] = {
-        "branch_id": b"\x01\xff",
+        "branch_id": id_of("a branch"),
         "repo_name": None,
         "branch_name": "@x",
         "node": '=1+1,"a"\n',
@@ -36,7 +38,7 @@ def test_small_tables_are_csv_and_large_ones_if_asked_for(
         "since": None,
     }
     _write(tmp_path, "lags", [row], [row | {"node": "plain"}])
-    _write(tmp_path, "unmerged", [{"branch_id": b"x", "heads": 2, "oldest": 1, "newest": 2}] * 3)
+    _write(tmp_path, "unmerged", [{"branch_id": id_of("x"), "heads": 2, "oldest": 1, "newest": 2}] * 3)
     (tmp_path / "csv").mkdir()
     (tmp_path / "csv" / "unmerged.csv").write_text("of an earlier analysis")
     found = {one.name: (one.rows, one.has_csv) for one in write_downloads(tmp_path, with_all=False)}
@@ -47,8 +49,8 @@ def test_small_tables_are_csv_and_large_ones_if_asked_for(
         rows = [*csv.reader(file)]
     assert rows == [
         ["branch_id", "repo_name", "branch_name", "node", "lacking", "since"],
-        ["ah7q", "", "'@x", '\'=1+1,"a"\n', "3", ""],
-        ["ah7q", "", "'@x", "plain", "3", ""],
+        [text_id(id_of("a branch")), "", "'@x", '\'=1+1,"a"\n', "3", ""],
+        [text_id(id_of("a branch")), "", "'@x", "plain", "3", ""],
     ]
     write_downloads(tmp_path, with_all=True)
     assert len((tmp_path / "csv" / "unmerged.csv").read_text().splitlines()) == 4

@@ -1,11 +1,9 @@
 """The drawing of a tangle: every commit once, every ack an edge or a stub, signs for what is special, and well-formed."""
 
-from datetime import UTC, datetime, timedelta
 from xml.etree import ElementTree
 
 from analytics.report.drawing import LANES_MAX, LEGEND, DrawnCommit, draw_tangle
 from analytics.report.page import NO_NAMES, Names
-from analytics.report.pictures import spread_labels, time_locator
 from ravel.exports.schema import text_id
 from tests.support.exports import id_of
 
@@ -78,30 +76,3 @@ def test_lanes_have_names_where_authors_do() -> None:
     labels = of_class(ElementTree.fromstring(page), "lane-name")  # noqa: S314  # made here
     assert [label.text for label in labels] == ["Ada <i>", "Bob of the \N{HORIZONTAL ELLIPSIS}"]
     assert [title.text for label in labels for title in label] == ["Ada <i>", "Bob of the long name"]
-
-
-def test_labels_of_a_logarithmic_axis_stand_apart() -> None:
-    times = {3600: "1 h", 21_600: "6 h", 86_400: "1 day", 604_800: "7 days", 2_592_000: "30 days"}
-    assert spread_labels(times, 3600, 2_592_000) == [*times]
-    crowded = spread_labels(times, 1, 31_536_000 * 10)
-    assert crowded == [3600, 21_600, 604_800], "a day would touch six hours"
-    assert spread_labels(times, 1, 10) == []
-
-
-def test_a_time_axis_has_few_ticks_whatever_it_spans() -> None:
-    began = datetime(2024, 1, 1, tzinfo=UTC)
-    for seconds in (
-        20,
-        170,
-        179,
-        9_000,
-        10_700,
-        200_000,
-        230_000,
-        50 * 86_400,
-        91 * 86_400,
-        *(n * 2_629_800 for n in range(4, 60)),
-    ):
-        span = (began, began + timedelta(seconds=seconds))
-        ticks = time_locator().tick_values(*span)  # type: ignore[no-untyped-call]  # a warning is an error here
-        assert 2 <= len(ticks) <= 9, seconds

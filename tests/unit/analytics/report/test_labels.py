@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from analytics import analyze
-from analytics.report.pictures import LINE_COLOURS, colour_of, dashes_of
+from analytics.report.pictures import LINE_COLOURS, dashes_of
 from ravel.exports.schema import text_id
 from tests.support.exports import DAY_MS, T0_MS, Row, change_manifest, id_of, write_export
 
@@ -71,7 +71,7 @@ def test_branches_of_one_name_are_told_apart_and_exports_have_their_times(tmp_pa
 
 
 def test_lines_of_a_picture_differ_by_more_than_colour() -> None:
-    told = [(colour_of(number), dashes_of(number)) for number in range(len(LINE_COLOURS))]
+    told = [(colour, dashes_of(number)) for number, colour in enumerate(LINE_COLOURS)]
     assert len({colour for colour, _ in told}) == len({dashes for _, dashes in told}) == len(LINE_COLOURS)
     assert not [colour for colour, _ in told if "soft)" in colour], "pale lines are for areas"
 
