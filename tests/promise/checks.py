@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from node.ingest.replica import load_blocks_of, load_membership, open_stored
+from node.membership.persons import find_persons_in
+from node.membership.recovery import find_namings
 from protocol.formats.body import Permission, Remove
 from protocol.formats.content import Post
 from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen
@@ -17,6 +19,7 @@ from tests.promise.theft import Theft, find_opened
 from tests.promise.world import Broken, World, Written
 from tests.support.restored import state_of
 from tests.support.tables import assert_tables_are_stored
+from verifier.places import find_heirs, find_moves, find_recovered
 
 Shown = dict[BranchId, list[CommitId]]
 
@@ -76,6 +79,27 @@ def statement_of(person: Person) -> str:
         return membership.digest_members(membership.now().heads).hex()
 
 
+def places_of(person: Person) -> dict[str, object]:
+    """Return who is a device of whom, whose place passed to whom, by what, and who lets whom in as friends."""
+    replica, repo_id = person.replica, person.repo().repo_id
+    stated = replica.persons(repo_id)
+    with replica.membership_lock:
+        membership = replica.membership(repo_id)
+        operations, now = membership.operations, membership.now()
+        moves = find_moves(operations, now)
+        heirs = find_heirs(moves)
+        users = operations.users()
+        return {
+            "rights": {user: sorted(now.rights_held(user)) for user in users},
+            "stated": dict(stated),
+            "persons": find_persons_in(membership, stated),
+            "moves": {user: one.commit_id for user, one in moves.items()},
+            "heirs": heirs,
+            "recovered": find_recovered(operations, now, heirs),
+            "friends": {user: {one.commit_id for one in find_namings(membership, user)} for user in users},
+        }
+
+
 def checkpoints_of(person: Person) -> dict[CommitId, bool | None]:
     """Return the membership checkpoints that a node considers, and which of them are true."""
     with person.replica.membership_lock:
@@ -103,6 +127,11 @@ async def check_promise(world: World) -> None:
                 "equal_members",
                 f"{one}: {_say_members(world, held[one])}; {other}: {_say_members(world, held[other])}",
             )
+    places = {one.name: places_of(one) for one in members}
+    for one, other in pairwise(places):
+        for what, found in places[one].items():
+            if found != places[other][what]:
+                raise Broken("equal_places", f"{what}: {one}: {found}; {other}: {places[other][what]}")
     signed = {one.name: statement_of(one) for one in members}
     for one, other in pairwise(signed):
         if signed[one] != signed[other]:
@@ -398,7 +427,7 @@ def _find_known_holders(
     reaching = {epoch}
     while fresh := {one for one, given in opens if given in reaching} - reaching:
         reaching |= fresh
-    found = {one.author for one in roots if one.epoch in reaching}
+    found = {one.publisher or one.author for one in roots if one.epoch in reaching}
     for one in roots:
         if isinstance(one.body, EpochInit) and one.started_epoch in reaching and one.start is not None:
             found.update(one.start.members)
@@ -512,6 +541,7 @@ async def _said(person: Person) -> dict[str, object]:
         ]
     return {
         "members": person.replica.members(repo),
+        "places": places_of(person),
         "order": orders_of(person),
         "voids": voids_of(person),
         "epochs": await epochs_of(person),

@@ -8,9 +8,12 @@ history is played, of what people can do as they see it: most that are drawn bli
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from protocol.formats.body import Permission
+from tests.promise.frequencies import ACTS, FORGED, LEVELS, OUTSIDE, PLACE_ACTS, QUARRELS, RULES
+from tests.promise.place_quarrels import PLACE_QUARRELS, plan_place
+from tests.promise.steps import Step
 
 if TYPE_CHECKING:
     from tests.promise.world import World
@@ -19,151 +22,20 @@ NAMES: Final = ("ann", "ben", "cat", "dan", "eve", "fay", "gus")
 """The founder, then others."""
 STRANGERS: Final = ("hal", "ivy")
 """Who are not there at first, and may come by links."""
+DEVICES: Final = ("phone", "tablet", "desk")
+"""Strangers who come as devices, if somebody lets them in."""
 RELAY: Final = "rel"
 LAST: Final = "zoe"
 """Who joins last."""
-LEVELS: Final = ("read", "write", "manage", "admin", "owner")
 _WAITS: Final = (1, 6, 11, 30, 65, 130, 700)
 """Seconds: between and beyond the delays of duties."""
 
-_ANYBODY: Final = 0
-_ACTS: Final[dict[str, tuple[int, int]]] = {
-    "write": (16, Permission.WRITE),
-    "words": (4, Permission.WRITE),
-    "text": (6, Permission.WRITE),
-    "link-branch": (2, Permission.WRITE),
-    "device": (1, Permission.WRITE),
-    "merge": (2, Permission.WRITE),
-    "branch": (5, Permission.MANAGE),
-    "fork": (2, Permission.MANAGE),
-    "edit-branch": (2, Permission.MANAGE),
-    "compact": (2, Permission.MANAGE),
-    "renew": (6, Permission.ADMIN),
-    "refresh": (6, Permission.READ),
-    "exclude": (10, Permission.ADMIN),
-    "demote": (8, Permission.ADMIN),
-    "exclude and stop": (4, Permission.ADMIN),
-    "grant": (12, Permission.ADMIN),
-    "lend": (8, Permission.READ),
-    "take back": (16, Permission.READ),
-    "invite": (6, Permission.ADMIN),
-    "revoke": (5, Permission.ADMIN),
-    "adopt": (2, Permission.ADMIN),
-    "sign": (2, Permission.ADMIN),
-    "quorum": (1, Permission.OWNER),
-    "propose": (1, Permission.WRITE),
-    "approve": (2, Permission.READ),
-    "checkpoint": (1, Permission.WRITE),
-    "finish": (1, Permission.WRITE),
-    "offer": (1, Permission.READ),
-    "withdraw": (1, _ANYBODY),
-    "leave": (1, Permission.READ),
-    "erase": (1, _ANYBODY),
-    "restart": (2, _ANYBODY),
-    "stop": (2, _ANYBODY),
-    "wait": (4, _ANYBODY),
-}
-"""What honest people do: how often, and what it needs."""
-_OUTSIDE: Final = {"join": 12, "follow": 3, "wait": 2, "restart": 1}
-"""What somebody does who is no member."""
-FORGED: Final = {
-    "write": 8,
-    "act": 12,
-    "init": 10,
-    "open": 8,
-    "hand": 8,
-    "claims": 4,
-    "graph": 8,
-    "place": 6,
-    "epoch": 8,
-    "feed": 4,
-    "body": 4,
-    "removal": 6,
-    "grant": 4,
-    "join": 4,
-    "topic": 6,
-    "bytes": 5,
-    "branch": 4,
-}
-"""What adversaries forge, and how often."""
-_READ, _WRITE, _MANAGE, _ADMIN, _OWNER = Permission
-_WRITERS: Final = (_WRITE, _OWNER)
-_ADMINS: Final = (_ADMIN, _OWNER)
-RULES: Final[dict[str, tuple[int, int]]] = {
-    **dict.fromkeys(
-        (
-            *(
-                "V1 epoch",
-                "V1 by a writer",
-                "V2 root",
-                "V3 place",
-                "V3 root branch",
-                "V4",
-                "V6 rank",
-                "V6 branch",
-            ),
-            *("V6 place", "V6 monotony", "V10", "V11", "V12 root", "V12 content", "V12 hand"),
-            *(
-                "M6 adds",
-                "M17 adds",
-                "M10 box",
-                "M10 mark",
-                "M10 writers' mark",
-                "M10 stranger",
-                "M10 reader",
-                "M10 twice",
-            ),
-            *("M11 key", "M11 nowhere", "M11 twice", "M13 checkpoint"),
-        ),
-        _WRITERS,
-    ),
-    **dict.fromkeys(("V2 added", "M2"), (_MANAGE, _OWNER)),
-    **dict.fromkeys(
-        (
-            *("M3", "M4 proof", "M4 late", "M4 revoked", "M4 uses", "M7", "M7 takes"),
-            *(
-                "E2 box",
-                "E2 fewer",
-                "E2 stranger",
-                "E2 order",
-                "E2 writers' boxes",
-                "E2 keys",
-                "E2 junk keys",
-            ),
-            *("E2 own key", "E2 topic", "E2 mark"),
-        ),
-        _ADMINS,
-    ),
-    **dict.fromkeys(("M3 admin", "M8", "M9 admin", "M12"), (_WRITE, _MANAGE)),
-    "M5": (_READ, _READ),
-    "M6": (_ADMIN, _ADMIN),
-    "M17": (_READ, _ADMIN),
-    "M13 owner": (_WRITE, _ADMIN),
-    **dict.fromkeys(("M13 stranger", "M13 threshold", "M14"), (_OWNER, _OWNER)),
-}
-"""Rules that adversaries break alone (`hostile_rules`), with the least and the most that who does it may hold."""
 _RULES_AT_ONCE: Final = 6
 _FORGE_AT: Final = 6
 """Adversaries break rules at this step, while they are members, and as many steps before the last."""
 
-_QUARRELS: Final = (
-    *("circle", "quorum", "claimed", "let in", "revoked", "raised", "renewals", "back", "revoked beside"),
-    *("two circles", "quorum", "to and fro", "devices", "followed", "branches", "devices"),
-)
-"""Acts of several at once. Each history does the next few."""
 _QUARRELS_EACH: Final = 3
 """Quarrels of one history, about."""
-
-
-class Step(NamedTuple):
-    """One thing that somebody does."""
-
-    who: str
-    act: str
-    args: tuple[int | str, ...] = ()
-
-    def __str__(self) -> str:
-        return " ".join(map(str, (self.who, self.act, *self.args)))
 
 
 @dataclass(frozen=True)
@@ -220,7 +92,15 @@ def draw_history(seed: int) -> History:
     drawn = History(
         seed, levels, strangers, hostile, rng.random() < 0.2, rng.random() < 0.3, rng.randint(20, 60)
     )
-    return _draw_council(drawn, rng) if count > 2 and rng.random() < 0.3 else drawn
+    drawn = _draw_council(drawn, rng) if count > 2 and rng.random() < 0.3 else drawn
+    return _draw_devices(drawn, rng)
+
+
+def _draw_devices(history: History, rng: Random) -> History:
+    """Let there be devices, one of them perhaps an adversary's."""
+    devices = DEVICES[: rng.choice((0, 1, 2, 2, 3))]
+    bad = devices[:1] if history.hostile and rng.random() < 0.3 else ()
+    return replace(history, strangers=(*history.strangers, *devices), hostile=history.hostile.union(bad))
 
 
 def _draw_council(history: History, rng: Random) -> History:
@@ -241,6 +121,7 @@ class Drawing:
         self._rng = rng = Random(f"steps {history.seed}")
         self._names = list(history.names)
         self._hostile = history.hostile
+        self._strangers = history.strangers
         self._founders = (NAMES[0], *history.founders)
         self._council = history.council
         self._groups: list[list[str]] = [self._names]
@@ -251,6 +132,10 @@ class Drawing:
         self._drawn = 0
         self._against: list[str] = []
         """Rules that are still to be broken."""
+        self._named: list[str] = []
+        """Who has named as a friend the one who acts."""
+        self._moves = rng.choice((1, 1, 3))
+        """How much more often than usual places are passed on and recovered."""
         self._quarrels = _QUARRELS_EACH * history.seed
         """Number of quarrels done, with those of the histories before."""
 
@@ -283,11 +168,21 @@ class Drawing:
         who = max(rng.sample(running, min(2, len(running))), key=lambda name: states[name] or 0)
         held = states[who] or 0
         if not held and rng.random() < 0.8:
-            kind = _choose(rng, _OUTSIDE)
+            kind = _choose(rng, OUTSIDE)
         else:
-            acts = {act: weight for act, (weight, needs) in _ACTS.items() if held >= needs}
+            acts = {
+                act: weight * (self._moves if act in PLACE_ACTS else 1)
+                for act, (weight, needs) in ACTS.items()
+                if held >= needs
+            }
             if not any(giver == who for giver, _ in known.lent):
                 acts.pop("take back", None)
+                acts.pop("move", None)
+            self._named = [member for member, friend in known.named if friend == who]
+            if not self._named:
+                acts.pop("vouch", None)
+            if not known.signed:
+                acts.pop("let in", None)
             kind = _choose(rng, acts)
         return self._with_args(who, kind, running, known.levels_at(who))
 
@@ -310,8 +205,8 @@ class Drawing:
         """
         if self._council and self._rng.random() < 0.5 and (plan := self._plan_council(held)):
             return plan
-        for _ in _QUARRELS:
-            kind = _QUARRELS[self._quarrels % len(_QUARRELS)]
+        for _ in QUARRELS:
+            kind = QUARRELS[self._quarrels % len(QUARRELS)]
             self._quarrels += 1
             if plan := self._plan_quarrel(kind, held):
                 return plan
@@ -319,6 +214,8 @@ class Drawing:
 
     def _plan_quarrel(self, kind: str, held: Mapping[str, int]) -> list[Step]:
         rng = self._rng
+        if kind in PLACE_QUARRELS:
+            return plan_place(rng, kind, held, self._strangers, self._hostile)
         admins = [name for name in held if held[name] >= Permission.ADMIN]
         rng.shuffle(admins)
         some = admins[: rng.choice((2, 2, 3))]
@@ -557,6 +454,8 @@ class Drawing:
         )
         if kind == "demote" and rng.random() < 0.1:
             return Step(who, kind, (who, rng.choice(LEVELS[:2])))
+        if kind in PLACE_ACTS:
+            return self._with_places(who, kind, held, others)
         match kind:
             case "exclude" | "exclude and stop" | "device":
                 return Step(who, kind, (other,))
@@ -580,6 +479,26 @@ class Drawing:
                 return Step(who, kind, (number,) if kind == "quorum" else ())
             case _:
                 return Step(who, kind, (number,))
+
+    def _with_places(self, who: str, kind: str, held: Mapping[str, int], others: Sequence[str]) -> Step:
+        rng = self._rng
+        free = [name for name in others if name in self._strangers and not held[name]] or others
+        members = [name for name in others if held[name]] or others
+        match kind:
+            case "friends":
+                return Step(
+                    who, kind, tuple(rng.sample(members, min(len(members), rng.choice((0, 1, 1, 2, 3)))))
+                )
+            case "vouch":
+                return Step(who, kind, (rng.choice(self._named), rng.choice(free)))
+            case "let in":
+                return Step(who, kind, (rng.choice(free), self._number()))
+            case "pair":
+                return Step(who, kind, (rng.choice(free), rng.choice((*LEVELS[: held[who]], "", ""))))
+            case _:
+                return Step(
+                    who, kind, (rng.choice([one for one in others if one in self._strangers] or others),)
+                )
 
 
 def _can_forge(held: int, name: str) -> bool:

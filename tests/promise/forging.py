@@ -12,7 +12,7 @@ from typing import Final
 from node.authoring.drafting import Target, aim
 from node.ingest.publication_reading import branch_mark_in
 from protocol.crypto import signing
-from protocol.crypto.keys import SigningKey, TopicSeed
+from protocol.crypto.keys import InvitationSeed, SigningKey, TopicSeed
 from protocol.formats.block import Block, Reference
 from protocol.formats.body import Body, encode_body
 from protocol.formats.commit import (
@@ -60,17 +60,27 @@ class Forged:
     """Who alone is given it; None: everybody."""
 
 
+@dataclass(slots=True, eq=False)
+class Signer:
+    """A key that an adversary signs with, and the feed that it has forged with it."""
+
+    user: UserId
+    secret: SigningKey
+    sequence: int = 0
+    last: CommitId | None = None
+
+
 class Forge:
     """What one adversary knows and has made."""
 
     def __init__(self, world: World, person: Person) -> None:
         self.world, self.person = world, person
-        self.secret = signing.key_pair(person.user_seed)[1]
+        self.own = Signer(person.user, signing.key_pair(person.user_seed)[1])
+        self.puppets: list[Signer] = []
+        """Users that it made up."""
         self.made: list[Known] = []
         self.epochs = world.forged_epochs.setdefault(person.name, [])
         self.given: list[Forged] = []
-        self._sequence = 0
-        self._last: CommitId | None = None
         self.rng = Random(0)
 
     # --- what it knows ---
@@ -131,6 +141,12 @@ class Forge:
 
     # --- making ---
 
+    def make_puppet(self) -> Signer:
+        """Make a user up."""
+        user, secret = signing.key_pair(InvitationSeed(self.rng.randbytes(32)))
+        self.puppets.append(Signer(UserId(user), secret))
+        return self.puppets[-1]
+
     def target(self, branch_id: BranchId, epoch: Epoch) -> Target:
         """Return where commits of a branch are published in an epoch."""
         repo = self.person.repo()
@@ -155,12 +171,12 @@ class Forge:
         links: Links | None = None,
         gives: Sequence[EpochId] = (),
         says: dict[str, object] | None = None,
-        secret: SigningKey | None = None,
+        by: Signer | None = None,
     ) -> CommitId:
         """Forge a commit, right but for what is said, and keep its publications.
 
         `on` are topics by their seeds, each with the epoch under whose key the commit's is hidden. `gives` are epochs whose
-        keys it gives; `secret` signs for who is said to be the author. Raises DecodeError where nobody could even encode it.
+        keys it gives; `by` signs, in place of the adversary. Raises DecodeError where nobody could even encode it.
         """
         is_root = branch_id == root_branch(self.root_facts.repo_id)
         target = self.target(branch_id, epoch)
@@ -172,12 +188,13 @@ class Forge:
         group = TanglePlace(
             GROUP, self.root_facts.init_id, tuple(dict.fromkeys(heads if seen is None else seen))
         )
-        sequence, previous = self._sequence + 1, self._last
+        by = by or self.own
+        sequence, previous = by.sequence + 1, by.last
         if lipmaa(sequence) != sequence - 1 and links is None:
             links = Links(lipmaa=self.root_facts.init_id)
         declared = b"" if is_root or isinstance(body, bytes) else declare_kind(body)
         fields: dict[str, object] = {
-            "author": self.user,
+            "author": by.user,
             "branch": branch_id,
             "epoch": epoch.epoch_id,
             "by_writer": target.by_writer,
@@ -200,10 +217,10 @@ class Forge:
             default_mark if mark is None else mark,
             links or Links(),
             content,
-            secret or self.secret,
+            by.secret,
             epoch.convergence_secret,
         )
-        self._sequence, self._last = sequence, commit.commit_id
+        by.sequence, by.last = sequence, commit.commit_id
         self.made.append(Known(commit.commit_id, commit.rank, commit.branch_id, commit.acks))
         self.world.forged[commit.commit_id] = f"{why} by {self.person.name}"
         self.world.leaks += [Leak(commit.commit_id, one) for one in gives]

@@ -51,7 +51,7 @@ from protocol.ids import (
     UserId,
 )
 from storage.repos.epochs import Epoch
-from tests.promise import hostile_epochs
+from tests.promise import hostile_epochs, hostile_places
 from tests.promise.actions import Skipped
 from tests.promise.forging import Forge, Known
 from tests.promise.hostile_rules import forge_against
@@ -489,4 +489,9 @@ KINDS: Final[dict[str, Forging]] = {
     "topic": _topic,
     "bytes": _bytes,
     "branch": _branch,
+    "device": hostile_places.forge_device,
+    "move": hostile_places.forge_move,
+    "friends": hostile_places.forge_friends,
+    "recovery": hostile_places.forge_recovery,
+    "puppet": hostile_places.forge_puppet,
 }

@@ -60,7 +60,7 @@ def forge_init(forge: Forge) -> str:
 def make_init(forge: Forge, why: str, kind: str, acks: Sequence[Known], published_in: Epoch) -> Epoch:
     """Forge an init that is right but for what its kind says. Return its epoch."""
     rng, repo = forge.rng, forge.person.repo()
-    before = _resolution_at(forge, acks)
+    before = resolution_at(forge, acks)
     members = before.members()
     key, secret = EpochKey(rng.randbytes(32)), WritersSecret(rng.randbytes(32))
     if kind == "old key":
@@ -134,7 +134,7 @@ def make_init(forge: Forge, why: str, kind: str, acks: Sequence[Known], publishe
     return started
 
 
-def _resolution_at(forge: Forge, acks: Sequence[Known]) -> Resolution:
+def resolution_at(forge: Forge, acks: Sequence[Known]) -> Resolution:
     """What holds after these commits, as far as the adversary's node can say."""
     replica = forge.person.replica
     with replica.membership_lock:

@@ -1,11 +1,11 @@
 """Forges commits that are right but for one rule: who has that rule taken out accepts them.
 
-Each kind stands on what the adversary's node would write on, after it has done what is due. `draw.RULES` says who can
+Each kind stands on what the adversary's node would write on, after it has done what is due. `frequencies.RULES` says who can
 forge it: of somebody else, another rule would reject it too.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from node.ingest.ingest_result import IngestResult
@@ -33,135 +33,18 @@ from protocol.formats.body import (
     Revoke,
 )
 from protocol.formats.commit import NO_BRANCH, TanglePlace
-from protocol.formats.content import Post
-from protocol.formats.epochs import EpochHand, EpochOpen, EpochStatement, GivenEpoch, HandedBox
+from protocol.formats.epochs import EpochHand, EpochOpen, GivenEpoch, HandedBox
 from protocol.formats.proofs import prove_invitation
-from protocol.ids import BlockId, BranchId, CommitId, EpochId, ObjectId, Signature, UserId
-from storage.repos.epochs import Epoch
-from storage.repos.repos import Branch
+from protocol.ids import BlockId, BranchId, CommitId, EpochId, ObjectId, Signature
 from tests.promise.actions import FOREVER
 from tests.promise.forging import NOW_MS, Forge, Known
+from tests.promise.ground import WORDS, Ground
 from tests.promise.hostile_epochs import make_init
-from verifier.epoch_commits import epoch_statement
-from verifier.resolution import Resolution
+from tests.promise.hostile_place_rules import PLACE_RULES
 from verifier.tangle_kinds import GROUP
 
-_WORDS: Final = Post("forged")
 _EPOCHS_NEEDED: Final = 2
 """What is wrong about an epoch often takes another one: of an admin, its node starts that first."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Ground:
-    """What a right commit would stand on."""
-
-    forge: Forge
-    name: str
-    epoch: Epoch
-    """In use."""
-    roots: list[Known]
-    """Heads of the root branch."""
-    branch: Branch
-    heads: list[Known]
-    """Heads of that branch."""
-
-    @property
-    def root_id(self) -> BranchId:
-        """The root branch."""
-        return self.forge.root_facts.branch_id
-
-    def post(
-        self,
-        acks: Sequence[Known] | None = None,
-        *,
-        epoch: Epoch | None = None,
-        seen: Sequence[Known] | None = None,
-        rank: int | None = None,
-        body: Body = _WORDS,
-        why: str = "",
-        tangles: tuple[TanglePlace, ...] | None = None,
-        says: dict[str, object] | None = None,
-    ) -> Known:
-        """Forge a commit of the branch, right but for what is said."""
-        place = self.roots if seen is None else seen
-        self.forge.write(
-            why or f"rule: {self.name}",
-            self.branch.branch_id,
-            epoch or self.epoch,
-            body,
-            self.heads if acks is None else acks,
-            seen=[one.commit_id for one in place],
-            rank=rank,
-            tangles=tangles,
-            says=says,
-        )
-        return self.forge.made[-1]
-
-    def act(
-        self,
-        body: Body,
-        acks: Sequence[Known] | None = None,
-        *,
-        epoch: Epoch | None = None,
-        why: str = "",
-        gives: Sequence[EpochId] = (),
-        tangles: tuple[TanglePlace, ...] | None = None,
-        says: dict[str, object] | None = None,
-    ) -> Known:
-        """Forge a commit of the root branch, right but for what is said."""
-        self.forge.write(
-            why or f"rule: {self.name}",
-            self.root_id,
-            epoch or self.epoch,
-            body,
-            self.roots if acks is None else acks,
-            gives=gives,
-            tangles=tangles,
-            says=says,
-        )
-        return self.forge.made[-1]
-
-    def right_act(self) -> Known:
-        """Forge something right in the root branch."""
-        return self.act(BranchLink(self.branch.branch_id), why="a branch's link")
-
-    def closed(self) -> Epoch:
-        """Choose an epoch that does not open all that a commit follows now. Raises IndexError where there is none."""
-        person = self.forge.person
-        replica, repo = person.replica, person.repo()
-        with replica.membership_lock:
-            membership = replica.membership(repo.repo_id)
-            heads = tuple(one.commit_id for one in self.roots)
-            found = [
-                one
-                for epoch, one in sorted(replica.tables.held_epochs(repo.num).items())
-                if membership.epochs.is_within(epoch, heads)
-                and membership.epochs.find_unopened({epoch}, heads)
-            ]
-        return self.forge.rng.choice(found)
-
-    def states_of(self, epoch: Epoch) -> EpochStatement:
-        """What an epoch's init states. Raises IndexError where it is not here."""
-        replica = self.forge.person.replica
-        with replica.membership_lock:
-            found = replica.membership(self.forge.root_facts.repo_id).epochs.find(epoch.epoch_id)
-        if found is None:
-            raise IndexError
-        return epoch_statement(found)
-
-    def members(self) -> dict[UserId, Permission]:
-        """Who is a member."""
-        return dict(self.forge.person.replica.members(self.forge.person.repo()))
-
-    def resolution(self) -> Resolution:
-        """What holds of all that is here."""
-        replica = self.forge.person.replica
-        with replica.membership_lock:
-            return replica.membership(self.forge.root_facts.repo_id).now()
-
-    def stranger(self) -> UserId:
-        """A key of nobody."""
-        return UserId(key_pair(InvitationSeed(self.forge.rng.randbytes(32)))[0])
 
 
 def forge_against(forge: Forge, name: str) -> str:
@@ -176,26 +59,26 @@ def forge_against(forge: Forge, name: str) -> str:
         person.hub.announce(person.author.start_epoch(repo))
     branch = rng.choice([one for one in forge.branches() if person.heads(one)])
     roots = forge.heads_of(person.replica.root_branch(repo))
-    RULES[name](_Ground(forge, name, person.epoch(), roots, branch, forge.heads_of(branch)))
+    RULES[name](Ground(forge, name, person.epoch(), roots, branch, forge.heads_of(branch)))
     return f"against {name}"
 
 
 # --- V ---
 
 
-def _epoch_said(on: _Ground) -> None:
+def _epoch_said(on: Ground) -> None:
     on.post(epoch=on.closed(), says={"epoch": on.epoch.epoch_id})
 
 
-def _by_writer(on: _Ground) -> None:
+def _by_writer(on: Ground) -> None:
     on.post(says={"by_writer": on.epoch.writers_seed is None})
 
 
-def _second_root(on: _Ground) -> None:
+def _second_root(on: Ground) -> None:
     on.post([], body=BranchRoot())
 
 
-def _before_added(on: _Ground) -> None:
+def _before_added(on: Ground) -> None:
     forge, place = on.forge, [one.commit_id for one in on.roots]
     forge.write("branch: first", NO_BRANCH, on.epoch, BranchRoot(), [], seen=place)
     first = forge.made[-1]
@@ -203,35 +86,35 @@ def _before_added(on: _Ground) -> None:
     key = BlockKey(forge.rng.randbytes(32))
     on.act(BranchAdd(branch_id, "forged", Reference(ObjectId(first.commit_id), key)), why="branch: right")
     forge.write(
-        f"rule: {on.name}", branch_id, on.epoch, _WORDS, [Known(first.commit_id, 0, branch_id)], seen=place
+        f"rule: {on.name}", branch_id, on.epoch, WORDS, [Known(first.commit_id, 0, branch_id)], seen=place
     )
 
 
-def _no_place(on: _Ground) -> None:
+def _no_place(on: Ground) -> None:
     on.post(tangles=())
     on.post(tangles=(TanglePlace(GROUP, on.heads[0].commit_id, tuple(one.commit_id for one in on.roots)),))
 
 
-def _root_place(on: _Ground) -> None:
+def _root_place(on: Ground) -> None:
     init = on.forge.root_facts.init_id
     on.act(BranchLink(on.branch.branch_id), tangles=(TanglePlace(GROUP, init, (init,)),))
 
 
-def _content_place(on: _Ground) -> None:
+def _content_place(on: Ground) -> None:
     on.post(seen=[*on.roots, on.heads[0]])
 
 
-def _rejected_cause(on: _Ground) -> None:
+def _rejected_cause(on: Ground) -> None:
     wrong = on.post(rank=on.heads[0].rank + 7, why="graph: rank")
     on.post([wrong])
 
 
-def _rank(on: _Ground) -> None:
+def _rank(on: Ground) -> None:
     rank = max(one.rank for one in on.heads) + on.forge.rng.choice((0, 2))
     on.post(rank=rank)
 
 
-def _other_branch(on: _Ground) -> None:
+def _other_branch(on: Ground) -> None:
     if on.forge.rng.random() < 0.5:
         on.act(BranchLink(on.branch.branch_id), [*on.roots, on.heads[0]])
     else:
@@ -240,13 +123,13 @@ def _other_branch(on: _Ground) -> None:
         on.post([*on.heads, other])
 
 
-def _older_place(on: _Ground) -> None:
+def _older_place(on: Ground) -> None:
     later = on.right_act()
     ack = on.post(seen=[later], why="a post")
     on.post([ack])
 
 
-def _implied(on: _Ground) -> None:
+def _implied(on: Ground) -> None:
     if on.forge.rng.random() < 0.5:
         one = on.post(why="a post")
         on.post([on.heads[0], one])
@@ -254,7 +137,7 @@ def _implied(on: _Ground) -> None:
         on.act(BranchLink(on.branch.branch_id), [on.roots[0], on.right_act()])
 
 
-def _later_epoch(on: _Ground) -> None:
+def _later_epoch(on: Ground) -> None:
     forge, roots = on.forge, on.forge.roots()
     started = [one.acks for one in roots if one.commit_id == on.epoch.epoch_id]
     before = [one for one in roots if one.commit_id in started[0]]
@@ -266,21 +149,21 @@ def _later_epoch(on: _Ground) -> None:
     replace(on, branch=oldest[0]).post([forge.commits_of(oldest[0].branch_id)[0]], seen=before)
 
 
-def _closed_content(on: _Ground) -> None:
+def _closed_content(on: Ground) -> None:
     on.post(epoch=on.closed())
 
 
-def _closed_root(on: _Ground) -> None:
+def _closed_root(on: Ground) -> None:
     on.act(BranchLink(on.branch.branch_id), epoch=on.closed())
 
 
 # --- E, M9 to M11 ---
 
 
-def _hand(wrong: str) -> Callable[[_Ground], None]:
+def _hand(wrong: str) -> Callable[[Ground], None]:
     """A hand-over of the epoch in use, in it, with one thing wrong."""
 
-    def forge(on: _Ground) -> None:
+    def forge(on: Ground) -> None:
         rng, epoch, repo_id = on.forge.rng, on.epoch, on.forge.root_facts.repo_id
         if wrong == "closed":
             epoch = on.closed()
@@ -311,10 +194,10 @@ def _hand(wrong: str) -> Callable[[_Ground], None]:
     return forge
 
 
-def _open(wrong: str) -> Callable[[_Ground], None]:
+def _open(wrong: str) -> Callable[[Ground], None]:
     """An opening, in the epoch in use, with one thing wrong."""
 
-    def forge(on: _Ground) -> None:
+    def forge(on: Ground) -> None:
         rng = on.forge.rng
         given = [GivenEpoch(on.epoch.epoch_id, on.epoch.key)]
         match wrong:
@@ -330,10 +213,10 @@ def _open(wrong: str) -> Callable[[_Ground], None]:
     return forge
 
 
-def _init(kind: str) -> Callable[[_Ground], None]:
+def _init(kind: str) -> Callable[[Ground], None]:
     """An init on the heads of the root branch, with one thing wrong."""
 
-    def forge(on: _Ground) -> None:
+    def forge(on: Ground) -> None:
         published_in = on.closed() if kind == "own key" else on.epoch
         make_init(on.forge, f"rule: {on.name}", kind, on.roots, published_in)
 
@@ -343,29 +226,29 @@ def _init(kind: str) -> Callable[[_Ground], None]:
 # --- M ---
 
 
-def _body(make: Callable[[_Ground], Body]) -> Callable[[_Ground], None]:
-    def forge(on: _Ground) -> None:
+def _body(make: Callable[[Ground], Body]) -> Callable[[Ground], None]:
+    def forge(on: Ground) -> None:
         on.act(make(on))
 
     return forge
 
 
-def _reader_writes(on: _Ground) -> None:
+def _reader_writes(on: Ground) -> None:
     if on.forge.rng.random() < 0.5:
         on.post()
     else:
         on.right_act()
 
 
-def _senior(on: _Ground) -> Body:
+def _senior(on: Ground) -> Body:
     founder = next(iter(on.forge.world.people.values())).user
     return Remove(founder, on.forge.rng.choice((None, Permission.READ, Permission.ADMIN)), ())
 
 
-def _join(wrong: str) -> Callable[[_Ground], None]:
+def _join(wrong: str) -> Callable[[Ground], None]:
     """A join by an invitation made for it."""
 
-    def forge(on: _Ground) -> None:
+    def forge(on: Ground) -> None:
         forge, repo_id = on.forge, on.forge.root_facts.repo_id
         seed = InvitationSeed(forge.rng.randbytes(32))
         expiry = NOW_MS if wrong == "late" else FOREVER
@@ -384,18 +267,17 @@ def _join(wrong: str) -> Callable[[_Ground], None]:
 
 
 def _puppet_joins(
-    on: _Ground, seed: InvitationSeed, invitation: Known, acks: Sequence[Known], why: str
+    on: Ground, seed: InvitationSeed, invitation: Known, acks: Sequence[Known], why: str
 ) -> Known:
     """Have a user join whom the adversary made up."""
     forge = on.forge
-    user, secret = key_pair(InvitationSeed(forge.rng.randbytes(32)))
-    body = Join(invitation.commit_id, prove_invitation(seed, forge.root_facts.repo_id, UserId(user)))
-    feed: dict[str, object] = {"author": user, "feed_sequence": 1, "feed_previous": None}
-    forge.write(why, on.root_id, on.epoch, body, acks, says=feed, secret=secret)
+    puppet = forge.make_puppet()
+    body = Join(invitation.commit_id, prove_invitation(seed, forge.root_facts.repo_id, puppet.user))
+    forge.write(why, on.root_id, on.epoch, body, acks, by=puppet)
     return forge.made[-1]
 
 
-def _approve(on: _Ground) -> None:
+def _approve(on: Ground) -> None:
     """An approval by who is no signer."""
     others = [user for user in on.members() if user != on.forge.user]
     named = on.act(Quorum((on.forge.rng.choice(others),), 1, False), why="a quorum")
@@ -403,33 +285,33 @@ def _approve(on: _Ground) -> None:
     on.act(Approve(proposal.commit_id), [proposal])
 
 
-def _checkpoint(on: _Ground) -> None:
+def _checkpoint(on: Ground) -> None:
     on.post(body=Checkpoint(on.roots[0].commit_id))
 
 
-def _adopt_own(on: _Ground) -> None:
+def _adopt_own(on: Ground) -> None:
     """Accept an offer of one's own."""
     offer = on.act(Offer(on.branch.branch_id, False, "", b""), why="an offer")
     on.act(Answer(offer.commit_id, True), [offer])
 
 
-def _revoke(on: _Ground) -> Body:
+def _revoke(on: Ground) -> Body:
     return Revoke(on.forge.world.links[0][1].invitation)
 
 
-def _add_again(on: _Ground) -> Body:
+def _add_again(on: Ground) -> Body:
     reference = Reference(ObjectId(on.branch.facts.root_id), BlockKey(on.forge.rng.randbytes(32)))
     return BranchAdd(on.branch.branch_id, "again", reference)
 
 
-def _invite_to(permission: Permission) -> Callable[[_Ground], Body]:
-    def make(on: _Ground) -> Body:
+def _invite_to(permission: Permission) -> Callable[[Ground], Body]:
+    def make(on: Ground) -> Body:
         return Invite(key_pair(InvitationSeed(on.forge.rng.randbytes(32)))[0], permission, 1, FOREVER)
 
     return make
 
 
-RULES: Final[dict[str, Callable[[_Ground], None]]] = {
+RULES: Final[dict[str, Callable[[Ground], None]]] = {
     "V1 epoch": _epoch_said,
     "V1 by a writer": _by_writer,
     "V2 root": _second_root,
@@ -487,5 +369,6 @@ RULES: Final[dict[str, Callable[[_Ground], None]]] = {
     "E2 own key": _init("own key"),
     "E2 topic": _init("junk statement"),
     "E2 mark": _init("old key"),
+    **PLACE_RULES,
 }
 """By what they are against."""

@@ -54,6 +54,7 @@ async def _check_order(
             )
         for what, of in (
             ("members", lambda one: one.replica.members(one.repo())),
+            ("places", checks.places_of),
             ("voids", checks.voids_of),
             ("order", checks.orders_of),
         ):

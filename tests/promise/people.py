@@ -21,7 +21,9 @@ from node.membership.joining import Joiner
 from node.membership.key_rotation import KeyRotation
 from node.membership.member_checkpoints import MemberCheckpoints
 from node.membership.members import Members
+from node.membership.promotion import Promotion
 from node.membership.quorums import Quorums
+from node.membership.recovery import Recovery
 from node.relay.relay import RelayService
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
@@ -75,6 +77,9 @@ class Person(Node):
         self.joiner = Joiner(self.hub, self.author)
         hub, author = self.hub, self.author
         self.members = Members(hub, author, self._find_repo, self.find_branch)
+        # No repo is handed on: there is one.
+        self.promotion = Promotion(hub, author, None)  # type: ignore[arg-type]
+        self.recovery = Recovery(hub, author)
         self.rotation = KeyRotation(hub, author, self._find_repo, self.find_branch)
         self.quorums = Quorums(hub, author, self._find_repo, self.find_branch)
         self.checkpoints = MemberCheckpoints(hub, author, self._find_repo, self.find_branch)

@@ -15,15 +15,19 @@ import trio
 from trio.testing import MockClock
 
 from node.runtime.errors import ServiceError
-from tests.promise import actions, checks, healing, hostile
+from tests.promise import actions, checks, healing, hostile, place_acts
 from tests.promise.chance import fixed_chance
-from tests.promise.draw import NAMES, RELAY, Drawing, History, Step
+from tests.promise.draw import NAMES, RELAY, Drawing, History
 from tests.promise.people import Person
+from tests.promise.steps import Step
 from tests.promise.texts import texts_in_this_process
 from tests.promise.world import Broken, World
 
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108  # a folder of its own is made there
 """Where stores lie, if it is there: nothing here is about disks."""
+
+
+_ACTS: Final = {**actions.ACTS, **place_acts.ACTS}
 
 
 class Hung(BaseException):
@@ -217,7 +221,7 @@ async def _do(world: World, person: Person, step: Step) -> None:
         case _:
             if step.act not in actions.ANYWAY and not (person.is_running and person.has_repo):
                 raise actions.Skipped
-            await actions.ACTS[step.act](world, person, step.args)
+            await _ACTS[step.act](world, person, step.args)
             await trio.sleep(0.1)
 
 

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from tests.promise.draw import History, Step
+from tests.promise.draw import History
 from tests.promise.play import Outcome
+from tests.promise.steps import Step
 
 _TRIES_MAX: Final = 150
 _SECONDS_MAX: Final = 120.0

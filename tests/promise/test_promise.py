@@ -4,20 +4,22 @@ import os
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.promise import draw, healing, hostile_rules
-from tests.promise.draw import History, Step
+from tests.promise import draw, frequencies, healing, hostile_rules
+from tests.promise.draw import History
 from tests.promise.mutants import load_mutants
 from tests.promise.play import Hung, play
+from tests.promise.steps import Step
 from tests.promise.world import World
 from tests.support.tiers import in_tiers
 
-_EACH_QUARREL_THRICE: Final = 16
+_EACH_QUARREL_THRICE: Final = 23
 """Histories: each draws the next three of so many quarrels."""
 
 
@@ -125,6 +127,33 @@ def test_what_was_once_wrong_holds(name: str) -> None:
 
 
 @pytest.mark.slow
+def test_places_that_adversaries_and_honest_people_pass_on_and_recover_are_the_same_everywhere() -> None:
+    forged = [
+        Step("dan", f"forge {kind}", (3,)) for kind in ("friends", "move", "recovery", "device", "puppet")
+    ]
+    honest = [
+        Step("cat", "friends", ("ann", "ben")),
+        Step("cat", "gather", ("ann", "ben", "dan", 2)),
+        Step("ann", "vouch", ("cat", "phone")),
+        Step("ben", "vouch", ("cat", "phone")),
+        Step("ben", "let in", ("phone", 1)),
+        Step("ben", "meet", ("phone", 7)),
+        Step("ann", "pair", ("tablet", "")),
+        Step("ann", "meet", ("tablet", 7)),
+        Step("ann", "move", ("tablet",)),
+        Step("ann", "gather", ("tablet", "dan", 7)),
+        Step("phone", "write", (1,)),
+        Step("tablet", "exclude", ("dan",)),
+    ]
+    levels = {"ben": "admin", "cat": "write", "dan": "admin"}
+    history = _history(1, levels, *honest[:2], *forged, *honest[2:], *forged, strangers=("phone", "tablet"))
+    outcome = play(replace(history, hostile=frozenset({"dan"})))
+    assert not outcome.check, outcome.detail
+    acts = {step.act for step in (*honest, *forged)}
+    assert acts <= outcome.done.keys(), acts - outcome.done.keys()
+
+
+@pytest.mark.slow
 def test_that_a_history_hangs_is_told_whatever_nodes_take(monkeypatch: pytest.MonkeyPatch) -> None:
     async def hang(_: World) -> int:
         with suppress(Exception):  # as a node's borders do
@@ -150,7 +179,7 @@ def test_councils_are_drawn_of_more_than_half_of_the_founders_and_more_than_the_
 
 
 def test_each_rule_that_is_drawn_can_be_broken() -> None:
-    assert draw.RULES.keys() == hostile_rules.RULES.keys()
+    assert frequencies.RULES.keys() == hostile_rules.RULES.keys()
 
 
 @pytest.mark.parametrize("name", load_mutants())

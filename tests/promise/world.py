@@ -13,12 +13,13 @@ import trio
 from protocol.formats.body import Permission
 from protocol.formats.content import Post
 from protocol.formats.links import InvitationLink
-from protocol.ids import BranchId, CommitId, EpochId, TopicKey, UserId
+from protocol.ids import BranchId, CommitId, EpochId, Signature, TopicKey, UserId
 from storage.repos.epochs import Epoch
 from storage.repos.repos import Branch
-from tests.promise.draw import RELAY, History, Step
+from tests.promise.draw import RELAY, History
 from tests.promise.meetings import hand_over, meet
 from tests.promise.people import Person
+from tests.promise.steps import Step
 from tests.promise.theft import Theft
 
 
@@ -48,6 +49,18 @@ class Leak:
 
     commit_id: CommitId
     epoch_id: EpochId
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """An honest friend's signature, in the text that carries it: that a key is a device of who named it in a commit."""
+
+    user: UserId
+    friends: CommitId
+    friend: UserId
+    permission: Permission
+    signature: Signature
+    text: str
 
 
 class Broken(Exception):
@@ -101,6 +114,10 @@ class World:
     offers: list[CommitId] = field(default_factory=list)
     lent: list[tuple[str, str]] = field(default_factory=list)
     """Authors and users of device grants."""
+    named: list[tuple[str, str]] = field(default_factory=list)
+    """Members, and whom they named as friends."""
+    signed: list[Signed] = field(default_factory=list)
+    """What friends have signed."""
     written: list[Written] = field(default_factory=list)
     views: dict[str, list[View]] = field(default_factory=dict)
     given: dict[str, set[EpochId]] = field(default_factory=dict)
