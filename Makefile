@@ -34,7 +34,7 @@ FUZZER := .venv/fuzzer
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test test-rest test-all test-pythons coverage coverage-floors check check-format check-lint check-types check-imports format bench decade observatory dist oldest histories verdicts proof promise fuzz hostile powercut bitrot sim sim-long nets nets-table crash vectors reference screenshots vendor lock clean
+.PHONY: help setup java demo test test-rest test-all test-pythons coverage coverage-floors check check-format check-lint check-types check-imports format bench decade observatory dist oldest histories verdicts proof promise fuzz hostile powercut bitrot sim sim-long sim-joins nets nets-table crash vectors reference screenshots vendor lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -148,6 +148,9 @@ sim: setup ## Replay one simulated run of many sessions (SEED=n)
 
 sim-long: setup ## Simulate many nodes with cuts, crashes and liars, ended epochs and turns of topics (COUNT=500, SEED=n)
 	$(VENV)/python -m tests.simulation.run --count $(or $(COUNT),500) --seed $(or $(SEED),0)
+
+sim-joins: setup ## Have newcomers join told histories by liars' windows, cuts and bundles, and end as full replicas (COUNT=500, SEED=n)
+	$(VENV)/python -m tests.simulation.joins --count $(or $(COUNT),500) --seed $(or $(SEED),0)
 
 crash: setup ## Kill two nodes at any moment, again and again; all they acknowledged must be there (ROUNDS=200, SEED=n, POSTGRESQL=1)
 	$(VENV)/python -m tests.crash.rounds --rounds $(or $(ROUNDS),200) --seed $(or $(SEED),0) $(if $(POSTGRESQL),--postgresql)

@@ -62,7 +62,7 @@ def found(folder: Path) -> Founded:
     replica = Replica(folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("secrets.token_bytes", Random(0).randbytes)
-        author = Author(replica, _seed("ann"), lambda: NOW_MS)
+        author = Author(replica, seed_of("ann"), lambda: NOW_MS)
         repo = author.founding.create_repo("histories")[0]
         branches = {name: author.founding.create_branch(repo, name)[0] for name in BRANCHES}
     branches[ROOT] = replica.root_branch(repo)
@@ -113,7 +113,7 @@ def _make_commit(founded: Founded, step: Step, ids: Mapping[int, bytes], rank: i
         metadata=b"",
         body=reference,
     )
-    secret = key_pair(_seed(step.signer or step.author))[1]
+    secret = key_pair(seed_of(step.signer or step.author))[1]
     links = Links(lipmaa=None if step.skip is None else as_commit_id(ids[step.skip]))
     acks = tuple(as_commit_id(ids[one]) for one in step.acks)
     commit, block = create_commit(acks, rank, target.mark, links, content, secret, target.convergence_secret)
@@ -158,10 +158,11 @@ def _body(founded: Founded, step: Step, ids: Mapping[int, bytes]) -> Body:
 
 def user_of(name: str) -> UserId:
     """A member's key."""
-    return key_pair(_seed(name))[0]
+    return key_pair(seed_of(name))[0]
 
 
-def _seed(name: str) -> UserSeed:
+def seed_of(name: str) -> UserSeed:
+    """A member's seed."""
     return UserSeed(name.encode().ljust(32))
 
 

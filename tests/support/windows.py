@@ -6,15 +6,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from node.authoring.drafting import Target
 from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
-from protocol.crypto.keys import EpochKey
-from protocol.ids import CommitId, EpochId, Mark
+from protocol.crypto.keys import EpochKey, SigningKey
+from protocol.formats.body import encode_body
+from protocol.formats.commit import Content, Links, TanglePlace, create_commit
+from protocol.formats.content import Post
+from protocol.formats.object import build_object
+from protocol.formats.publication import Publication, create_publication
+from protocol.ids import CommitId, EpochId, Mark, UserId
 from storage.commits.commits import load_facts
 from storage.commits.pending import load_rejected
 from tests.histories.real_commits import Founded, user_of
 from tests.support.builders import give
+from tests.support.ids import as_commit_id
 from verifier.facts import CommitFacts
+from verifier.tangle_kinds import GROUP
 from verifier.windows import Standing, WindowCommit, confirm, find_witnesses
 
 
@@ -70,3 +78,33 @@ def confirm_window(
     liars = {user_of(name) for name in malicious}
     witnesses = find_witnesses(membership, ()) - liars
     return confirm(window, branch.facts, lookup, membership, witnesses, vouched)
+
+
+def forge(
+    target: Target,
+    author: tuple[UserId, SigningKey],
+    init: CommitId,
+    rank: int,
+    acks: tuple[CommitId, ...] | None = None,
+    seen: tuple[CommitId, ...] = (),
+) -> Publication:
+    """A post that states a rank, and acks what nobody has unless that is given."""
+    body, blocks = build_object(encode_body(Post(f"post {rank}")), target.convergence_secret)
+    content = Content(
+        author=author[0],
+        branch=target.facts.branch_id,
+        epoch=target.epoch.epoch_id,
+        by_writer=target.by_writer,
+        whole=True,
+        feed_sequence=1,
+        feed_previous=None,
+        tangles=(TanglePlace(GROUP, init, seen or (init,)),),
+        timestamp=rank % 2**40,
+        metadata=b"",
+        body=body,
+    )
+    nobody = (as_commit_id(rank.to_bytes(32, "big")),)
+    commit, block = create_commit(
+        acks or nobody, rank, target.mark, Links(), content, author[1], target.convergence_secret
+    )
+    return create_publication(target.seed, target.epoch.keys.read_key, commit.key, (block, *blocks))

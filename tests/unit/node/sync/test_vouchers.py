@@ -39,7 +39,8 @@ from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, ids, open_nodes, share, together
 from tests.support.relays import open_relay
 from tests.support.served import service_of
-from tests.unit.node.sync.test_windows import _forge, _owner
+from tests.support.windows import forge
+from tests.unit.node.sync.test_windows import _owner
 
 _POSTS, _WINDOW, _AT = 40, 20, 1_700_000_000_000
 
@@ -211,7 +212,7 @@ async def test_posts_leave_when_the_link_turns_out_to_name_a_rejected_one_and_it
             alice.write(branch, str(number))
         target = aim(branch.facts, branch.num, alice.epoch())
         (head,) = alice.heads(branch)
-        fault = _forge(target, _owner(alice), repo.init_id, 100, (head,))
+        fault = forge(target, _owner(alice), repo.init_id, 100, (head,))
         link = _state(_invite(alice), alice.user_seed, rank=100, heads=(fault.commit_id,))
         await bob.joiner.begin(link)
         (topic,) = bob.hub.windows.vouchers.promised()
@@ -248,7 +249,7 @@ async def test_the_word_of_who_was_removed_or_did_not_make_the_invitation_is_not
         target = aim(branch.facts, branch.num, alice.epoch())
         mallory, eve = UserSeed(b"m" * 32), key_pair(UserSeed(b"e" * 32))
         granted, _ = alice.author.write(root, Grant(eve[0], Permission.WRITE))
-        post = _forge(target, eve, alice.repo().init_id, 100, None, (granted.commit_id,))
+        post = forge(target, eve, alice.repo().init_id, 100, None, (granted.commit_id,))
         windows, topic = alice.hub.windows, alice.replica.by_topic[target.topic]
         windows.keep(branch.num, topic, open_batch(topic, [post.encoded]).opened)
 
@@ -263,7 +264,7 @@ async def test_the_word_of_who_was_removed_or_did_not_make_the_invitation_is_not
 
         assert look(bob.user_seed) == (1, 0)
         assert look(mallory) == (0, 1)
-        above = _forge(target, eve, alice.repo().init_id, 101, (post.commit_id,), (granted.commit_id,))
+        above = forge(target, eve, alice.repo().init_id, 101, (post.commit_id,), (granted.commit_id,))
         windows.keep(branch.num, topic, open_batch(topic, [above.encoded]).opened)
         assert look(bob.user_seed) == (2, 0)
         assert look(bob.user_seed, above.commit_id) == (1, 1), (
@@ -304,7 +305,7 @@ async def test_posts_on_a_topic_that_only_a_link_calls_the_writers_leave_when_th
         seed = writers_topic_seed(secret, repo.repo_id, epoch.keys.mark)
         own = replace(epoch, writers_secret=secret, writers_topic=TopicKey(key_pair(seed)[0]))
         target = aim(branch.facts, branch.num, own)
-        post = _forge(target, key_pair(mallory), repo.init_id, 100)
+        post = forge(target, key_pair(mallory), repo.init_id, 100)
         never = structs.replace(_invite(alice), invitation=post.commit_id)
         link = _state(never, mallory, topic=target.topic, rank=100, heads=(post.commit_id,))
         await bob.joiner.begin(link)
@@ -331,7 +332,7 @@ async def test_posts_of_nobody_that_a_link_names_leave_when_the_past_comes(
             alice.write(branch, str(number))
         target, made_up = aim(branch.facts, branch.num, alice.epoch()), as_commit_id(b"u" * 32)
         forged = [
-            _forge(target, key_pair(UserSeed(b"o" * 32)), repo.init_id, 100, None, seen)
+            forge(target, key_pair(UserSeed(b"o" * 32)), repo.init_id, 100, None, seen)
             for seen in ((made_up,), (repo.init_id,))
         ]
         never = structs.replace(_invite(alice), invitation=made_up)
@@ -376,7 +377,7 @@ async def test_a_link_of_a_repo_that_is_here_states_nothing_of_its_posts(
             alice.write(alice.branch(), str(number))
         await together(alice, bob)
         target = aim(alice.branch().facts, alice.branch().num, alice.epoch())
-        post = _forge(target, key_pair(UserSeed(b"o" * 32)), alice.repo().init_id, 100)
+        post = forge(target, key_pair(UserSeed(b"o" * 32)), alice.repo().init_id, 100)
         never = structs.replace(_invite(alice), invitation=post.commit_id)
         link = _state(never, UserSeed(b"m" * 32), rank=100, heads=(post.commit_id,))
         await bob.joiner.begin(link)
@@ -418,7 +419,7 @@ def test_a_link_vouches_for_the_highest_heads_that_stand_in_its_epoch(tmp_path: 
         seen = tuple(alice.heads(alice.branch("root")))
         ranks = range(_POSTS - LINK_HEAD_COUNT_MAX + 1, _POSTS + 2)
         forks = [
-            _forge(target, _owner(alice), repo.init_id, rank, (ack,), seen)
+            forge(target, _owner(alice), repo.init_id, rank, (ack,), seen)
             for rank, ack in zip(ranks, below, strict=True)
         ]
         give(alice.replica, [one.encoded for one in forks])

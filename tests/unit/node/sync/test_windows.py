@@ -10,7 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from node.authoring.drafting import Draft, Target, aim
+from node.authoring.drafting import Draft, aim
 from node.ingest.batch_order import ByteBudget
 from node.ingest.kept_windows import KeptWindows, ShownWindow
 from node.ingest.publication_parsing import Opened, open_batch
@@ -19,13 +19,9 @@ from node.sync.topic_work import TopicWork
 from node.timelines.timelines import Timelines
 from protocol.crypto.keys import SigningKey, UserSeed
 from protocol.crypto.signing import key_pair
-from protocol.formats.body import encode_body
-from protocol.formats.commit import Content, Links, TanglePlace, create_commit
 from protocol.formats.content import Post
-from protocol.formats.object import build_object
-from protocol.formats.publication import Publication, create_publication
 from protocol.formats.text import id_text
-from protocol.ids import CommitId, PeerId, TopicKey, UserId
+from protocol.ids import PeerId, TopicKey, UserId
 from protocol.limits.peers import WINDOW_HOLD_SECONDS, WINDOW_SUMMARY_SECONDS
 from protocol.session.events import WindowLoaded
 from protocol.session.outputs import LoadWindow
@@ -33,12 +29,11 @@ from ravel.types.timelines import TimelineWindow
 from storage.relay.quotas import Visitor
 from storage.relay.relay import load_kept_topics, store_publications
 from tests.support.builders import give
-from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, ids, open_nodes
 from tests.support.relays import PLENTY, open_relay
+from tests.support.windows import forge
 from verifier.posts import Relation, make_place
-from verifier.tangle_kinds import GROUP
 
 _POSTS, _WINDOW = 60, 20
 
@@ -112,7 +107,7 @@ async def test_a_relay_full_of_a_floating_chain_is_asked_again_below_it(
         target = aim(branch.facts, branch.num, epoch)
         liar = key_pair(UserSeed(b"l" * 32))
         floating = [
-            _forge(target, liar, alice.repo().init_id, rank) for rank in range(2**50, 2**50 + _WINDOW + 5)
+            forge(target, liar, alice.repo().init_id, rank) for rank in range(2**50, 2**50 + _WINDOW + 5)
         ]
         await bob.joiner.begin(alice.invite(repo))
         async with connected(alice, relay):
@@ -135,36 +130,6 @@ async def test_a_relay_full_of_a_floating_chain_is_asked_again_below_it(
 
 def _owner(node: Node) -> tuple[UserId, SigningKey]:
     return key_pair(node.user_seed)
-
-
-def _forge(
-    target: Target,
-    author: tuple[UserId, SigningKey],
-    init: CommitId,
-    rank: int,
-    acks: tuple[CommitId, ...] | None = None,
-    seen: tuple[CommitId, ...] = (),
-) -> Publication:
-    """A post that states a rank, and acks what nobody has."""
-    body, blocks = build_object(encode_body(Post(f"post {rank}")), target.convergence_secret)
-    content = Content(
-        author=author[0],
-        branch=target.facts.branch_id,
-        epoch=target.epoch.epoch_id,
-        by_writer=target.by_writer,
-        whole=True,
-        feed_sequence=1,
-        feed_previous=None,
-        tangles=(TanglePlace(GROUP, init, seen or (init,)),),
-        timestamp=rank % 2**40,
-        metadata=b"",
-        body=body,
-    )
-    nobody = (as_commit_id(rank.to_bytes(32, "big")),)
-    commit, block = create_commit(
-        acks or nobody, rank, target.mark, Links(), content, author[1], target.convergence_secret
-    )
-    return create_publication(target.seed, target.epoch.keys.read_key, commit.key, (block, *blocks))
 
 
 async def test_an_answer_with_another_mark_ends_the_connection(
@@ -221,7 +186,7 @@ def test_a_window_is_kept_up_to_its_bounds(tmp_path: Path, monkeypatch: pytest.M
         windows = KeptWindows(alice.replica)
 
         def waste(author: int) -> list[Opened]:
-            items = [_forge(target, authors[author], repo.init_id, rank).encoded for rank in range(100, 104)]
+            items = [forge(target, authors[author], repo.init_id, rank).encoded for rank in range(100, 104)]
             return open_batch(topic, items).opened
 
         def count() -> tuple[int, int]:
@@ -233,7 +198,7 @@ def test_a_window_is_kept_up_to_its_bounds(tmp_path: Path, monkeypatch: pytest.M
             assert windows.keep(branch.num, topic, waste(author)) == 3, "half for one author"
             assert windows.keep(branch.num, topic, waste(author)[:3]) == 0, "each once"
             assert count() == (0, waiting)
-        own = [_forge(target, _owner(alice), repo.init_id, rank).encoded for rank in range(100, 103)]
+        own = [forge(target, _owner(alice), repo.init_id, rank).encoded for rank in range(100, 103)]
         assert windows.keep(branch.num, topic, open_batch(topic, own).opened) == 3
         assert count() == (3, 3), "an owner confirms them"
         for author in range(3):
@@ -308,7 +273,7 @@ async def test_nothing_of_a_window_stays_when_its_repo_is_forgotten(tmp_path: Pa
         repo, branch = alice.create_repo()
         target = aim(branch.facts, branch.num, alice.epoch())
         topic = alice.replica.by_topic[target.topic]
-        item = _forge(target, _owner(alice), repo.init_id, 100).encoded
+        item = forge(target, _owner(alice), repo.init_id, 100).encoded
         windows = alice.hub.windows
         assert windows.keep(branch.num, topic, open_batch(topic, [item]).opened) == 1
         await alice.joiner.forget(alice.repo())
@@ -322,8 +287,8 @@ def test_what_an_owner_says_above_a_fault_leaves_the_window_when_the_fault_is_he
         target = aim(branch.facts, branch.num, alice.epoch())
         topic = alice.replica.by_topic[target.topic]
         (head,) = alice.heads(branch)
-        fault = _forge(target, _owner(alice), repo.init_id, 100, (head,))
-        above = _forge(target, _owner(alice), repo.init_id, 101, (fault.commit_id,))
+        fault = forge(target, _owner(alice), repo.init_id, 100, (head,))
+        above = forge(target, _owner(alice), repo.init_id, 101, (fault.commit_id,))
         windows = alice.hub.windows
         windows.keep(branch.num, topic, open_batch(topic, [above.encoded]).opened)
         found = windows.find(branch.num)
@@ -333,7 +298,7 @@ def test_what_an_owner_says_above_a_fault_leaves_the_window_when_the_fault_is_he
         found = windows.find(branch.num)
         assert found is not None
         assert found.listed == ()
-        another = _forge(target, _owner(alice), repo.init_id, 102)
+        another = forge(target, _owner(alice), repo.init_id, 102)
         windows.keep(branch.num, topic, open_batch(topic, [another.encoded]).opened)
         give(alice.replica, [above.encoded])  # so that no window has the proof any more
         for _ in range(2):
