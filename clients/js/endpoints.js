@@ -86,7 +86,7 @@ export const ENDPOINTS = {
   hidePost: {"method": "PUT", "path": "/commits/{commit}/hidden", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   showVersions: {"method": "GET", "path": "/commits/{commit}/versions", "query": ["limit", "before"], "body": null, "events": false, "key": false, "seconds": 60},
   showThread: {"method": "GET", "path": "/commits/{commit}/thread", "query": ["limit", "after"], "body": null, "events": false, "key": false, "seconds": 60},
-  showTimeline: {"method": "GET", "path": "/branches/{branch}/timeline", "query": ["limit", "order", "after_position", "before_position", "after", "before"], "body": null, "events": false, "key": false, "seconds": 60},
+  showTimeline: {"method": "GET", "path": "/branches/{branch}/timeline", "query": ["limit", "order", "after_position", "before_position", "after", "before", "since"], "body": null, "events": false, "key": false, "seconds": 60},
   followEdits: {"method": "GET", "path": "/branches/{branch}/edits", "query": ["since", "positions", "limit"], "body": null, "events": true, "key": false, "seconds": 60},
   showDigest: {"method": "GET", "path": "/branches/{branch}/digest", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
   showState: {"method": "GET", "path": "/branches/{branch}/state", "query": ["limit", "kind"], "body": null, "events": false, "key": false, "seconds": 60},

@@ -2967,7 +2967,7 @@ export class Ravel {
   showThread(values: { commit: string; limit?: number; after?: string }, options?: RequestOptions): Promise<Thread>;
   // Timelines
   /** Show a window of a branch's timeline. */
-  showTimeline(values: { branch: string; limit?: number; order?: string; after_position?: number; before_position?: number; after?: string; before?: string }, options?: RequestOptions): Promise<TimelineWindow>;
+  showTimeline(values: { branch: string; limit?: number; order?: string; after_position?: number; before_position?: number; after?: string; before?: string; since?: number }, options?: RequestOptions): Promise<TimelineWindow>;
   /** Show edits of a branch's timeline, or follow them as they come. */
   followEdits(values: { branch: string; since?: string; positions?: boolean; limit?: number }, options?: RequestOptions): Promise<EditWindow>;
   watchEdits(values: { branch: string; since?: string; positions?: boolean; limit?: number }, options?: StreamOptions): AsyncGenerator<{ name: "edit"; id: string; data: EditView } | { name: "reset"; id: string; data: ResetEvent }>;

@@ -1,5 +1,6 @@
 """branch, tag, write, log, show, why: branches, their timelines, single commits and their names."""
 
+import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -8,7 +9,7 @@ from node.cli import words
 from node.cli.answers import Fields, Outcome, Table, prints, short
 from node.cli.commit_view import CommitPrinter, VerdictPrinter, kind_line
 from node.cli.completion import complete_branches
-from node.cli.inputs import read_input, write_lines
+from node.cli.inputs import read_input, unix_moment, write_lines
 from node.cli.links import capability_outcome, print_link
 from node.cli.printing import id_text_shown, is_terminal, is_verbose, say_wrapped
 from node.cli.repo_commands import RepoArgument
@@ -383,6 +384,9 @@ def log(
     ] = False,
     after: Annotated[str, typer.Option(help="With --by-time: show what follows this commit.")] = "",
     before: Annotated[str, typer.Option(help="With --by-time: show what precedes this commit.")] = "",
+    since: Annotated[
+        str, typer.Option(help="Show what was written from a day on, in the order by time: 2026-11-01, 7d.")
+    ] = "",
     digest: Annotated[
         bool, typer.Option("--digest", help="Print the digest of the whole timeline instead.")
     ] = False,
@@ -407,7 +411,8 @@ def log(
         "--digest": digest,
         "--whole": whole,
         "--at": bool(at),
-        "--by-time": by_time,
+        "--by-time": by_time and not since,
+        "--since": bool(since),
         "--from and --to": start is not None or end is not None,
     }
     if len(chosen := [name for name, is_given in given.items() if is_given]) > 1:
@@ -422,6 +427,9 @@ def log(
         answer = api.show_state(branch, limit=shown)
     elif at:
         answer = api.show_past(branch, at, limit=shown)
+    elif since:
+        moment = unix_moment(since, int(time.time()))
+        answer = api.show_timeline(branch, order="time", limit=shown, since=moment)
     elif by_time:
         answer = api.show_timeline(
             branch, order="time", limit=shown, after=after or None, before=before or None

@@ -4,7 +4,6 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Final
 
@@ -14,10 +13,10 @@ from node.cli import words
 from node.cli.answers import Outcome, prints
 from node.cli.completion import complete_branches
 from node.cli.downloads import check_target, receive
+from node.cli.inputs import unix_moment
 from node.cli.progress import Progress, show_progress
 from node.cli.repo_commands import RepoArgument
 from node.cli.shared import say
-from node.cli.wording import parse_duration
 from node.runtime.errors import ERROR_KINDS, EXIT_OK, ServiceError
 from node.runtime.wording import counted
 
@@ -98,26 +97,6 @@ def read(
     with _opened(file) as source, show_progress("read", "byte", file.stat().st_size) as progress:
         answer = api.read_bundle(_pieces(source, progress))
     return Outcome(answer, exit_code=_incomplete(answer["waiting"], answer["unopened"], answer["missing"]))
-
-
-def unix_moment(text: str, now: int) -> int:
-    """Return a local date or a time ago in Unix seconds, at least 0. Raises ServiceError where it is neither, or to come."""
-    try:
-        moment = int(datetime.fromisoformat(text).timestamp())
-    except (OverflowError, ValueError):
-        try:
-            moment = now - parse_duration(text)
-        except ServiceError:
-            raise ServiceError(
-                "bad_request", f"{text!r} is no date", "say 2026-11-01, 2026-11-01T18:00:00, 12h or 7d"
-            ) from None
-    if moment > now:
-        raise ServiceError(
-            "bad_request",
-            f"{text} is still to come: nothing was taken in since then",
-            "give a date that has passed",
-        )
-    return max(0, moment)
 
 
 def _incomplete(*counts: int) -> int:

@@ -3,11 +3,13 @@
 import sys
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from io import BufferedIOBase, BufferedReader
 from pathlib import Path
 from typing import Final, cast
 
 from node.cli.progress import show_progress
+from node.cli.wording import parse_duration
 from node.runtime.errors import ServiceError
 from node.runtime.wording import counted
 from protocol.limits.formats import KIB, TEXT_SIZE_MAX
@@ -102,3 +104,23 @@ def write_lines(write: Callable[[list[str]], object], unit: str, count_max: int)
     if not written:
         raise ServiceError("bad_input", "no line came by standard input", "nothing was written")
     return {f"{unit}s": written}
+
+
+def unix_moment(text: str, now: int) -> int:
+    """Return a local date or a time ago in Unix seconds, at least 0. Raises ServiceError where it is neither, or to come."""
+    try:
+        moment = int(datetime.fromisoformat(text).timestamp())
+    except (OverflowError, ValueError):
+        try:
+            moment = now - parse_duration(text)
+        except ServiceError:
+            raise ServiceError(
+                "bad_request", f"{text!r} is no date", "say 2026-11-01, 2026-11-01T18:00:00, 12h or 7d"
+            ) from None
+    if moment > now:
+        raise ServiceError(
+            "bad_request",
+            f"{text} is still to come",
+            "give a date that has passed",
+        )
+    return max(0, moment)

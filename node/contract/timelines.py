@@ -33,7 +33,7 @@ SHOW_TIMELINE: Final = Endpoint(
     summary="Show a window of a branch's timeline.",
     details=(
         "In canonical order, give at most one of `after_position` and `before_position`. With `order=time`, give at "
-        "most one of `after` and `before`."
+        "most one of `after`, `before` and `since`."
     ),
     query=(
         limit_parameter(TIMELINE_WINDOW_MAX),
@@ -58,7 +58,13 @@ SHOW_TIMELINE: Final = Endpoint(
         QueryParameter(
             name="before",
             type=str,
-            description="By time: the window ends before this commit. Neither is given: it ends with the timeline.",
+            description="By time: the window ends before this commit. None is given: it ends with the timeline.",
+        ),
+        QueryParameter(
+            name="since",
+            type=int,
+            minimum=0,
+            description="By time: the window begins with the first commit from this moment on, in Unix seconds.",
         ),
     ),
     answer=TimelineWindow,

@@ -86,9 +86,9 @@ def _size_of(opened: Opened) -> int:
 class KeptWindows:
     """Windows of all branches. Thread-safe."""
 
-    def __init__(self, replica: Replica) -> None:
+    def __init__(self, replica: Replica, vouchers: Vouchers | None = None) -> None:
         self._replica = replica
-        self.vouchers = Vouchers(replica)
+        self.vouchers = vouchers or Vouchers(replica)
         """Statement of the link on which posts rest before the root branch is here."""
         self._lock = threading.Lock()
         self._kept: dict[int, _Kept] = {}  # by number of the branch, the one longest without news first
@@ -114,6 +114,11 @@ class KeptWindows:
             kept.version += 1
             self._shrink()
             return len(new.keys() & fitting)
+
+    def forget(self, branch_num: int) -> None:
+        """Forget what is kept of a branch, so that others have its room."""
+        with self._lock:
+            self._kept.pop(branch_num, None)
 
     def forget_gone(self) -> None:
         """Forget what is kept of branches that are not here any more. Costs O(branches with windows)."""

@@ -16,6 +16,7 @@ from typing import Final
 import structlog
 import trio
 
+from node.ingest.publication_parsing import Opened
 from node.runtime.token_bucket import TokenBucket
 from node.sync.circuit_port import CircuitHandler, CircuitOutput, CircuitPort, is_of_large_circuit
 from node.sync.conversation import Conversation
@@ -31,7 +32,7 @@ from node.sync.windows import WindowPort
 from node.wire.transport import LAST_WORDS_SECONDS, SecureStream, TransportError, say_goodbye
 from protocol.codec import DecodeError
 from protocol.formats.text import id_text
-from protocol.ids import TopicKey
+from protocol.ids import BranchMark, TopicKey
 from protocol.limits.network import STRANGER_IDLE_SECONDS
 from protocol.limits.peers import (
     ANNOUNCED_AT_ONCE_MAX,
@@ -272,6 +273,12 @@ class Connection(Conversation):
         """Announce a topic of an ended epoch, for there is something to send or to ask for."""
         if not self.has_ended and self._followed.wake(topic):
             self._announce()
+
+    async def look_at_window(
+        self, topic: Topic, mark: BranchMark, below: int, count: int
+    ) -> list[Opened] | None:
+        """Ask for commits of a mark below a rank, and read them; None without an answer."""
+        return None if self.has_ended else await self._windows.look(topic, mark, below, count)
 
     def bodies_settled(self, topic: TopicKey | None = None) -> None:
         """Tell the peer that its bodies of a topic are held here, too. Without a topic: for each topic that lacks

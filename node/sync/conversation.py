@@ -10,12 +10,13 @@ from contextlib import suppress
 import structlog
 import trio
 
+from node.ingest.publication_parsing import Opened
 from node.runtime.scheduling import WorkAccount
 from node.sync.block_requests import BlockRequests, NotFetched, RequestTimeout, UselessSources
 from node.sync.sync_progress import ConnectionRates
 from node.wire.send_queue import SendQueue
 from protocol.formats.text import id_text
-from protocol.ids import BlockId, CommitId, ItemId, PeerId, TopicKey
+from protocol.ids import BlockId, BranchMark, CommitId, ItemId, PeerId, TopicKey
 from protocol.session.events import (
     BlocksWanted,
     BodiesWanted,
@@ -30,6 +31,7 @@ from protocol.session.outputs import Output
 from protocol.session.session import Session
 from protocol.session.topic_progress import IN_SYNC, TopicProgress
 from storage.engine.database import StorageError
+from storage.repos.epochs import Topic
 
 log = structlog.get_logger()
 
@@ -71,6 +73,13 @@ class Conversation:
 
     def wake(self, topic: TopicKey) -> None:
         """Announce a topic of an ended epoch, where it rests: there is something to send or to ask for."""
+
+    async def look_at_window(
+        self, topic: Topic, mark: BranchMark, below: int, count: int
+    ) -> list[Opened] | None:
+        """Ask for commits of a mark below a rank, and read them; None without an answer. Only a `Connection` does."""
+        del topic, mark, below, count
+        return None
 
     def bodies_settled(self, topic: TopicKey | None = None) -> None:
         """Tell the peer that its bodies of a topic are held here, too. Without a topic: for each topic that lacks

@@ -184,6 +184,8 @@ class Hub:
         """Who has which text open, here and at connected nodes."""
         self.windows = KeptWindows(replica)
         """Newest commits of branches whose past is not here."""
+        self.days = KeptWindows(replica, self.windows.vouchers)
+        """Commits from a day on that somebody has asked for, of branches whose past is not here."""
         self.recent = RecentPublications()
         self.given = GivenBlocks()
         """Blocks of files that peers were sent."""
@@ -387,6 +389,7 @@ class Hub:
     def topics_changed(self) -> None:
         """Tell everyone that what is followed has changed."""
         self.windows.forget_gone()
+        self.days.forget_gone()
         everyone: list[Listener | Follower] = [*self._listeners, *self._followers]
         for one in everyone:
             self._tell(one, one.topics_changed)

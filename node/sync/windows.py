@@ -12,7 +12,7 @@ from typing import Final
 
 import trio
 
-from node.ingest.publication_parsing import find_carrier_fault, prove_topics
+from node.ingest.publication_parsing import Opened, find_carrier_fault, prove_topics
 from node.ingest.publication_reading import branch_mark_in
 from node.runtime.scheduling import WorkBill
 from node.runtime.token_bucket import TokenBucket
@@ -77,6 +77,7 @@ class WindowPort:
         self._promised: set[TopicKey] = set()  # joined topics that only a link names so far
         self._busy: dict[int, int] = {}  # by repo: windows that are under way
         self._done = trio.Event()  # one of them has ended
+        self._answered = trio.Event()  # a question is answered, or nobody waits for it any more
         self._rate = TokenBucket(WINDOWS_AT_ONCE_MAX, WINDOWS_PER_CHECK / (IDLE_TIMEOUT_SECONDS / 3))
 
     # --- what the connection tells ---
@@ -116,7 +117,7 @@ class WindowPort:
 
     def came(self, output: WindowCame) -> None:
         """Give an answer to the window that asked for it."""
-        sender = self._answers.pop((output.topic, output.asked.mark), None)
+        sender = self._settle(output.topic, output.asked.mark)
         if sender is not None:  # else nobody waits any more
             sender.send_nowait(output)
 
@@ -220,7 +221,7 @@ class WindowPort:
         mark = branch_mark_in(epoch.key, root_branch(epoch.repo_id))
         rank = 0
         while True:
-            answer = await self._ask(topic.topic, mark, rank, is_upwards=True)
+            answer = await self._ask(topic.topic, mark, rank, WINDOW_ASK_COUNT, is_upwards=True)
             if answer is None or not answer.items:
                 return
             ranks = await self._hub.run_blocking(_ranks_of, answer.items, mark)
@@ -274,27 +275,42 @@ class WindowPort:
 
     async def _ask_page(self, topic: Topic, branch: Branch, mark: BranchMark, below: int) -> int | None:
         """Ask for one window below a rank. Return the rank below which to go on; None if nothing more is to be asked."""
-        answer = await self._ask(topic.topic, mark, below, is_upwards=False)
-        if answer is None or not answer.items:
+        found = await self._load(topic, mark, below, WINDOW_ASK_COUNT)
+        if found is None or not found[0]:
+            return None
+        items, ranks, is_last = found
+        with self._hub.byte_budget.holding(items):
+            is_shown = await self._keep(topic, branch, items)
+        return None if is_shown or is_last else min(ranks)
+
+    async def look(self, topic: Topic, mark: BranchMark, below: int, count: int) -> list[Opened] | None:
+        """Ask for at most `count` commits of a mark below a rank, and read them; None where the peer does not answer."""
+        found = await self._load(topic, mark, below, count)
+        if found is None:
+            return None
+        bill = WorkBill(self._conversation.account)
+        with self._hub.byte_budget.holding(found[0]):
+            opened = await self._read(topic, found[0], bill)
+        bill.earn(len(opened) / max(1, len(found[0])))
+        return opened
+
+    async def _load(
+        self, topic: Topic, mark: BranchMark, below: int, count: int
+    ) -> tuple[Sequence[bytes], list[int], bool] | None:
+        """Ask for commits below a rank. Return them, their ranks, and True if there are no more; None without an answer."""
+        answer = await self._ask(topic.topic, mark, below, count, is_upwards=False)
+        if answer is None:
             return None
         ranks = await self._hub.run_blocking(_ranks_of, answer.items, mark)
-        if ranks is None or max(ranks) >= below:
+        if ranks is None or max(ranks, default=0) >= below:
             self._conversation.part("wrong_window")
             return None
-        with self._hub.byte_budget.holding(answer.items):
-            is_shown = await self._keep(topic, branch, answer.items)
-        return None if is_shown or answer.is_last else min(ranks)
+        return answer.items, ranks, answer.is_last
 
     async def _keep(self, topic: Topic, branch: Branch, items: Sequence[bytes]) -> bool:
         """Keep a window apart. Return True if anything of the branch's is confirmed."""
         bill = WorkBill(self._conversation.account)
-        batch = await self._hub.intake.read_in_pieces(topic, items, bill)
-        # Who only reads has all that opens a commit, and could fill the place of those who write.
-        unproven = [one for one in batch.opened if not one.is_from_topic]
-        proven = await self._hub.look(bill, prove_topics, unproven)
-        opened = [one for one in batch.opened if one.is_from_topic] + proven.opened
-        if fault := find_carrier_fault(batch.dropped + proven.dropped):
-            self._conversation.part(fault)
+        opened = await self._read(topic, items, bill)
         self._hub.windows.keep(branch.num, topic, opened)
         shown = await self._hub.look(bill, self._hub.windows.find, branch.num)
         bill.earn(len(opened) / len(items))
@@ -302,8 +318,18 @@ class WindowPort:
         self._hub.changes.ring()
         return shown is not None and bool(shown.listed)
 
+    async def _read(self, topic: Topic, items: Sequence[bytes], bill: WorkBill) -> list[Opened]:
+        """Read commits of a window, without those that nobody who may write has published."""
+        batch = await self._hub.intake.read_in_pieces(topic, items, bill)
+        # Who only reads has all that opens a commit, and could fill the place of those who write.
+        unproven = [one for one in batch.opened if not one.is_from_topic]
+        proven = await self._hub.look(bill, prove_topics, unproven)
+        if fault := find_carrier_fault(batch.dropped + proven.dropped):
+            self._conversation.part(fault)
+        return [one for one in batch.opened if one.is_from_topic] + proven.opened
+
     async def _ask(
-        self, topic: TopicKey, mark: BranchMark, rank: int, *, is_upwards: bool
+        self, topic: TopicKey, mark: BranchMark, rank: int, count: int, *, is_upwards: bool
     ) -> WindowCame | None:
         """Ask the peer; None where it is not asked, or does not answer in time."""
         async with self._room:
@@ -311,14 +337,22 @@ class WindowPort:
             if not is_free or not self._conversation.has_joined(topic):
                 return None
             sender, receiver = trio.open_memory_channel[WindowCame](1)
-            self._answers[topic, mark] = sender
-            self._conversation.happen(
-                WindowWanted(topic, mark, rank, is_upwards=is_upwards, count=WINDOW_ASK_COUNT)
-            )
             with trio.move_on_after(WINDOW_ANSWER_SECONDS):
+                while (topic, mark) in self._answers:  # of one mark there is one question at a time
+                    await self._answered.wait()
+                self._answers[topic, mark] = sender
+                self._conversation.happen(WindowWanted(topic, mark, rank, is_upwards=is_upwards, count=count))
                 return await receiver.receive()
-            self._answers.pop((topic, mark), None)
+            if self._answers.get((topic, mark)) is sender:
+                self._settle(topic, mark)
             return None
+
+    def _settle(self, topic: TopicKey, mark: BranchMark) -> trio.MemorySendChannel[WindowCame] | None:
+        """Take out who waits for an answer, and let the next ask."""
+        sender = self._answers.pop((topic, mark), None)
+        self._answered.set()
+        self._answered = trio.Event()
+        return sender
 
 
 def _ranks_of(items: Collection[bytes], mark: BranchMark) -> list[int] | None:

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import cast
 
-from node.ingest.kept_windows import KeptCommit, KeptWindows
+from node.ingest.kept_windows import KeptCommit
 from node.ingest.people import SHORT_ID_LENGTH
 from node.ingest.replica import Replica
+from node.sync.hub import Hub
 from node.timelines.commit_fields import author_fields, body_fields
 from node.timelines.post_views import find_mentions
 from protocol.codec import DecodeError
@@ -23,14 +24,16 @@ from storage.repos.repos import Branch
 from verifier.posts import HIDDEN_KINDS, PostRelation, Relation, find_relation
 
 
-def show_arriving(
-    windows: KeptWindows, replica: Replica, branch: Branch, limit: int
-) -> ArrivingCommits | None:
+def show_arriving(hub: Hub, branch: Branch, limit: int, since: int | None = None) -> ArrivingCommits | None:
     """Show at most `limit` of a branch's newest commits whose past is not here; None where there are none.
 
+    With `since`, in unix milliseconds: the first of those from that moment on that have come, else of the newest ones.
     Costs O(what is kept of the branch). Raises StorageError.
     """
-    found = windows.find(branch.num)
+    replica = hub.replica
+    found = None if since is None else hub.days.find(branch.num)
+    if found is None:
+        found = hub.windows.find(branch.num)
     if found is None:
         return None
     persons = replica.persons(branch.facts.repo_id)
@@ -39,10 +42,12 @@ def show_arriving(
     }
     changed = _find_changed(found.listed, relations, persons)
     said = [one for one in found.listed if not _is_change(relations[one.commit_id])]
+    if since is not None:
+        said = [one for one in said if one.opened.signed.commit.content.timestamp >= since]
     shown: ArrivingCommits = {
         "items": [
             _show(replica, branch, one, relations[one.commit_id], changed.get(one.commit_id))
-            for one in said[-limit:]
+            for one in (said[-limit:] if since is None else said[:limit])
         ],
         "earlier": found.earlier,
         "waiting": found.waiting,

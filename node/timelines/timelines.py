@@ -13,6 +13,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from node.runtime.errors import ServiceError
+from node.sync.day_windows import fetch_day
 from node.sync.hub import Hub
 from node.timelines.arriving import show_arriving
 from node.timelines.views import edit_cursor_text, show_opened, timeline_items
@@ -31,6 +32,8 @@ from storage.repos.repos import Branch
 HEADS_SHOWN_MAX: Final = 128
 """Heads of one answer: more are counted."""
 _ORDERS: Final = ("canonical", "time")
+_SECONDS_MAX: Final = 2**52
+"""Unix seconds beyond which nothing is looked for: as milliseconds they are still numbers of the store."""
 
 
 class Timelines:
@@ -50,22 +53,24 @@ class Timelines:
         before_position: int | None,
         after: str | None,
         before: str | None,
+        since: int | None = None,
     ) -> TimelineWindow:
-        """Return at most `limit` items of one side of a position, or with `order` "time" of a commit.
+        """Return at most `limit` items of one side of a position, or with `order` "time" of a commit or from a moment on.
 
         Raises ServiceError `bad_request` where the sides do not go with the order, or with each other.
         """
-        by_position, by_commit = (after_position, before_position), (after, before)
+        by_position, by_commit = (after_position, before_position), (after, before, since)
         given = [side for side in (*by_position, *by_commit) if side is not None]
         foreign = by_position if order == "time" else by_commit
         if order not in _ORDERS or len(given) > 1 or any(side is not None for side in foreign):
             raise ServiceError(
                 "bad_request",
-                "a timeline is asked for after or before a position, or with order=time after or before a commit",
-                "give one of after_position and before_position, or order=time and one of after and before",
+                "a timeline is asked for beside a position, or with order=time beside a commit or since a moment",
+                "give one of after_position and before_position, or order=time and one of after, before and since",
             )
         if order == "time":
-            return await self.window_by_time(branch, after or "", before or "", limit)
+            since_ms = None if since is None else min(since, _SECONDS_MAX) * 1000
+            return await self.window_by_time(branch, after or "", before or "", limit, since_ms)
         if before_position is not None:
             return await self.window_before(branch, before_position, limit)
         return await self.window(branch, -1 if after_position is None else after_position, limit)
@@ -80,13 +85,20 @@ class Timelines:
         target = self._find_branch(branch)
         return await show_opened(self._hub, partial(self._window_before, target, before_position, limit))
 
-    async def window_by_time(self, branch: str, after: str, before: str, limit: int) -> TimelineWindow:
-        """Return at most `limit` items by time: the first after a commit; else the last before one, or of all.
+    async def window_by_time(
+        self, branch: str, after: str, before: str, limit: int, since: int | None = None
+    ) -> TimelineWindow:
+        """Return at most `limit` items by time: the first after a commit or since a moment; else the last before one.
 
+        With neither, the last of all. `since` is in unix milliseconds. If that is not here yet, connected peers are asked
+        for what they have of it.
         Raises ServiceError `not_found`, `ambiguous`.
         """
         target = self._find_branch(branch)
-        return await show_opened(self._hub, partial(self._window_by_time, target, after, before, limit))
+        if since is not None:
+            await fetch_day(self._hub, target, since)
+        read = partial(self._window_by_time, target, after, before, limit, since)
+        return await show_opened(self._hub, read)
 
     async def digest(self, branch: str) -> TimelineDigest:
         """Return the digest of the whole timeline: equal on two nodes exactly if they show the same."""
@@ -121,7 +133,9 @@ class Timelines:
             ),
         }
 
-    def _window_by_time(self, branch: Branch, after: str, before: str, limit: int) -> TimelineWindow:
+    def _window_by_time(
+        self, branch: Branch, after: str, before: str, limit: int, since: int | None
+    ) -> TimelineWindow:
         def beside(connection: Connection, text: str) -> CommitId | None:
             return find_commit(connection, text, [branch]).commit_id if text else None
 
@@ -132,8 +146,10 @@ class Timelines:
                 limit + 1,  # one more tells whether there are more
                 after=beside(connection, after),
                 before=beside(connection, before),
+                since=since,
             )
-            shown = nums[:limit] if after else nums[-limit:]
+            is_forwards = bool(after) or since is not None
+            shown = nums[:limit] if is_forwards else nums[-limit:]
             rows = load_numbered(connection, shown)
             items = timeline_items(connection, self._hub.replica, rows, 0)
             total = count_commits(connection, branch.num)
@@ -143,15 +159,20 @@ class Timelines:
         window: TimelineWindow = {
             "items": items,
             "total": total,
-            "next": items[-1]["commit"] if items and (is_cut if after else before) else None,
-            "previous": items[0]["commit"] if items and (after or is_cut) else None,
+            "next": items[-1]["commit"] if items and (is_cut if is_forwards else before) else None,
+            "previous": items[0]["commit"] if items and (is_forwards or is_cut) else None,
         }
-        return self._with_arriving(window, branch, limit)
+        return self._with_arriving(window, branch, limit, since)
 
-    def _with_arriving(self, window: TimelineWindow, branch: Branch, limit: int) -> TimelineWindow:
-        """Add the newest posts to the last window, although their past has not arrived and they have no place yet."""
+    def _with_arriving(
+        self, window: TimelineWindow, branch: Branch, limit: int, since: int | None = None
+    ) -> TimelineWindow:
+        """Add the newest posts to the last window, although their past has not arrived and they have no place yet.
+
+        With `since`, the first from that moment on that have come.
+        """
         if window["next"] is None:
-            arriving = show_arriving(self._hub.windows, self._hub.replica, branch, limit)
+            arriving = show_arriving(self._hub, branch, limit, since)
             if arriving is not None:
                 window["arriving"] = arriving
         return window

@@ -117,6 +117,12 @@ WINDOW_KEPT_SIZE_MAX: Final = 2 * MIB
 whenever the branch has grown: a fifth of a second for as many as fit."""
 WINDOWS_KEPT_SIZE_MAX: Final = 32 * MIB
 """Bytes in memory of the newest commits of all branches whose past is not here."""
+DAY_SECONDS: Final = 10.0
+"""Seconds for which somebody waits for posts of a day whose past is on its way: batches that were sent come first."""
+DAY_QUESTIONS_MAX: Final = 24
+"""Questions for a few commits that find a day's rank: twice as many as halving a million ranks takes."""
+DAY_EPOCHS_MAX: Final = 3
+"""Epochs in which posts of a day are looked for: the one in use then, and where a branch rested, the next ones."""
 FETCHED_COUNT_MAX: Final = 4
 """Blocks of files asked for on one connection and not answered yet: of 1 MiB each, so what a peer can have in memory."""
 VARIANTS_WANTED_MAX: Final = 8

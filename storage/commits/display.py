@@ -11,7 +11,7 @@ acks' alone, and an index is read in both directions.
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import BigInteger, Connection, bindparam, literal, select, tuple_
+from sqlalchemy import BigInteger, Connection, bindparam, func, literal, select, tuple_
 
 from protocol.formats.commit import Commit
 from protocol.ids import CommitId
@@ -56,14 +56,27 @@ def load_latest_time(connection: Connection, branch_num: int) -> int | None:
 
 
 def load_display_window(
-    connection: Connection, branch_num: int, limit: int, *, after: CommitId | None, before: CommitId | None
+    connection: Connection,
+    branch_num: int,
+    limit: int,
+    *,
+    after: CommitId | None,
+    before: CommitId | None,
+    since: int | None = None,
 ) -> list[int]:
-    """Load numbers of commits by display time: the first after a commit, or the last before one or the end.
+    """Load numbers of commits by display time: the first after a commit or since a time, or the last before one or the end.
 
-    A void commit is passed over, and may be what one goes on from. Beside a commit that is not here is nothing.
+    A void commit is passed over, and may be what one goes on from. Beside a commit that is not here is nothing. `since`
+    is a display time in unix milliseconds. It costs a look for each checkpoint that the branch has passed.
     """
     here = (commits.c.branch_num == branch_num) & ~commits.c.is_void
     query = select(commits.c.num).where(here).limit(limit)
+    if since is not None:
+        first = _find_first(connection, branch_num, since)
+        if first is None:
+            return []
+        query = query.where(tuple_(*DISPLAY_ORDER) >= tuple_(*(literal(one, BigInteger) for one in first)))
+        return list(connection.execute(query.order_by(*DISPLAY_ORDER)).scalars())
     mark = after or before
     if mark is not None:
         at = select(*DISPLAY_ORDER).where(
@@ -78,3 +91,20 @@ def load_display_window(
         return list(connection.execute(query.order_by(*DISPLAY_ORDER)).scalars())
     backwards = query.order_by(*(column.desc() for column in DISPLAY_ORDER))
     return list(connection.execute(backwards).scalars())[::-1]
+
+
+def _find_first(connection: Connection, branch_num: int, since: int) -> Sequence[int] | None:
+    """Find the place in display order of the first commit that counts with this display time or a later one."""
+    of_branch = commits.c.branch_num == branch_num
+    passed = -1
+    while True:
+        above = select(func.min(commits.c.passed)).where(of_branch, commits.c.passed > passed)
+        following: int | None = connection.execute(above).scalar()
+        if following is None:
+            return None
+        passed = following
+        here = of_branch & (commits.c.passed == passed) & ~commits.c.is_void
+        late = select(*DISPLAY_ORDER).where(here, commits.c.display_time >= since)
+        row = connection.execute(late.order_by(*DISPLAY_ORDER).limit(1)).first()
+        if row is not None:
+            return tuple(row)

@@ -103,6 +103,7 @@ def test_a_timeline_is_shown_by_position_and_by_time(tmp_path: Path) -> None:
         commit = alice.client.show_timeline("main", after_position=2, limit=1)["items"][0]["commit"]
         assert shown("--by-time", "--before", commit, "--limit", "1") == ["2"]
         assert shown("--by-time", "--after", commit[:12]) == ["4", "5"]
+        assert shown("--since", "1h", "--limit", "2") == [None, "1"]
         assert json.loads(run_ravel(alice, "show", commit, "--json").stdout)["position"] == 3
         assert (
             "give a larger --to" in run_ravel(alice, "log", "main", "--from", "3", "--to", "3", code=3).stderr

@@ -150,11 +150,12 @@ class BranchesCalls(SyncCaller):
         before_position: int | None = None,
         after: str | None = None,
         before: str | None = None,
+        since: int | None = None,
     ) -> TimelineWindow:
         """Show a window of a branch's timeline.
 
         In canonical order, give at most one of `after_position` and `before_position`. With `order=time`, give
-        at most one of `after` and `before`.
+        at most one of `after`, `before` and `since`.
         """
 
     @calls("GET", "/branches/{branch}/edits", "timelines.EditWindow")

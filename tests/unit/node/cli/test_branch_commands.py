@@ -44,6 +44,7 @@ def test_a_merge_says_what_it_left_and_what_to_do(
         ("--at", "v1", "--by-time"),
         ("--at", "v1", "--to", "3"),
         ("--by-time", "--from", "3"),
+        ("--since", "7d", "--to", "3"),
     ],
     ids=" ".join,
 )

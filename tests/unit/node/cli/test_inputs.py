@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from node.cli.bundle_commands import unix_moment
-from node.cli.inputs import group_lines, read_input, read_typed, write_lines
+from node.cli.inputs import group_lines, read_input, read_typed, unix_moment, write_lines
 from node.runtime.errors import ServiceError
 from protocol.limits.formats import TEXT_SIZE_MAX
 

@@ -48,14 +48,20 @@ def _take(world: World, name: str, there: tuple[Replica, Branch], hour: int) -> 
 
 
 def _shown(
-    world: World, there: tuple[Replica, Branch], limit: int = 100, *, after: str = "", before: str = ""
+    world: World,
+    there: tuple[Replica, Branch],
+    limit: int = 100,
+    *,
+    after: str = "",
+    before: str = "",
+    since: int | None = None,
 ) -> str:
     replica, branch = there
     names = {written.commit_id: name for name, written in world.commits.items()}
     ids = {name: raw for raw, name in names.items()}
     with replica.database.read() as connection:
         sides = {"after": ids.get(after), "before": ids.get(before)}
-        nums = load_display_window(connection, branch.num, limit, **sides)
+        nums = load_display_window(connection, branch.num, limit, **sides, since=since)
         return " ".join(names.get(row.commit_id, "root") for row in load_numbered(connection, nums))
 
 
@@ -103,6 +109,9 @@ def test_what_is_backdated_is_not_shown_among_what_was_signed(world: World) -> N
     _write(world, "slipped", 1, [])
     here = (world.replica, world.branch)
     assert _shown(world, here) == "root a point slipped"
+    assert _shown(world, here, since=NOW_MS + 2 * _HOUR_MS) == "a point slipped"
+    _write(world, "late", 3, [])
+    assert _shown(world, here, since=NOW_MS + 3 * _HOUR_MS) == "late"
 
 
 def test_windows_go_in_both_directions_and_pass_over_what_is_void(world: World) -> None:
@@ -119,6 +128,9 @@ def test_windows_go_in_both_directions_and_pass_over_what_is_void(world: World) 
     assert _shown(world, here, 2, after="c") == "d e"
     assert _shown(world, here, 2, before="c") == "a b"
     assert _shown(world, here, 2, after="f") == ""
+    assert _shown(world, here, 2, since=NOW_MS + 2 * _HOUR_MS) == "d e"
+    assert _shown(world, here, 2, since=0) == "root a"
+    assert _shown(world, here, 2, since=NOW_MS + 6 * _HOUR_MS) == ""
     with world.replica.database.read() as connection:
         root = world.replica.root_branch(world.repo)
         assert load_latest_time(connection, world.branch.num) == NOW_MS + 5 * _HOUR_MS

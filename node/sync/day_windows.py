@@ -1,0 +1,169 @@
+"""Fetches posts of a day that is not here yet, while a branch's past is on its way.
+
+Of a branch's commits a peer tells those with the highest ranks below one (`want-window1`). Their authors say when they were
+written. So a rank near the day is found by a few questions for a few commits each, then a window is asked for. What comes is
+kept apart, like the newest commits, and confirmed by the same rules.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import Final
+
+import trio
+
+from node.ingest.publication_parsing import Opened
+from node.ingest.publication_reading import branch_mark_in
+from node.sync.conversation import Conversation
+from node.sync.hub import Hub
+from protocol.ids import BranchMark, CommitId
+from protocol.limits.peers import (
+    DAY_EPOCHS_MAX,
+    DAY_QUESTIONS_MAX,
+    DAY_SECONDS,
+    WINDOW_ASK_COUNT,
+    WINDOW_PAGES_MAX,
+    WINDOW_RANK_MAX,
+)
+from protocol.session.features import WINDOWS
+from storage.commits.commits import load_rows
+from storage.commits.display import load_latest_time
+from storage.repos.epochs import Epoch, Topic
+from storage.repos.repos import Branch
+
+_LOOKED_AT: Final = 8
+"""Commits of one question: authors assert times, so the middle one counts."""
+
+
+async def fetch_day(hub: Hub, branch: Branch, since: int) -> None:
+    """Fetch a window of a branch from a time on (unix ms), where that is not here and its past is on its way.
+
+    Waits DAY_SECONDS at most. What came is in `Hub.days`. Raises StorageError.
+    """
+    hub.days.forget(branch.num)
+    epochs = await hub.run_blocking(_find_epochs, hub, branch, since)
+    by_topic = hub.replica.tables.by_topic
+    with trio.move_on_after(DAY_SECONDS):
+        for epoch, starts_at in epochs:
+            mark = branch_mark_in(epoch.key, branch.branch_id)
+            for name in (epoch.writers_topic, epoch.topic):
+                topic = None if name is None else by_topic.get(name)
+                for source in list(hub.sources):
+                    if topic is None or not source.has_joined(topic.topic) or not source.knows(WINDOWS):
+                        continue
+                    if await _Search(hub, source, topic, branch, mark).fetch(starts_at, since):
+                        return
+
+
+def _find_epochs(hub: Hub, branch: Branch, since: int) -> list[tuple[Epoch, int]]:
+    """Find the epoch in use at a time, and those after it, with their begins; none if nothing is to be asked for."""
+    shown = hub.windows.find(branch.num)
+    if shown is None or (shown.listed and min(map(_time_of, (one.opened for one in shown.listed))) <= since):
+        return []
+    with hub.replica.database.read() as connection:
+        latest = load_latest_time(connection, branch.num)
+        if latest is not None and latest >= since:
+            return []
+        epochs = hub.replica.tables.held_epochs(branch.repo_num)
+        inits = load_rows(connection, {CommitId(one) for one in epochs})
+    begins = {
+        one.num: inits[CommitId(raw)].timestamp for raw, one in epochs.items() if CommitId(raw) in inits
+    }
+    ordered = sorted(((begins.get(one.num, 0), one) for one in epochs.values()), key=itemgetter(0))
+    first = max(0, bisect_right(ordered, since, key=lambda one: one[0]) - 1)
+    return [(epoch, at) for at, epoch in ordered[first : first + DAY_EPOCHS_MAX]]
+
+
+class _Search:
+    """Search for a time among the commits of one mark that a peer has."""
+
+    def __init__(
+        self, hub: Hub, source: Conversation, topic: Topic, branch: Branch, mark: BranchMark
+    ) -> None:
+        self._hub = hub
+        self._source = source
+        self._topic = topic
+        self._branch = branch
+        self._mark = mark
+
+    async def fetch(self, starts_at: int, since: int) -> bool:
+        """Keep commits from a time on. Return False if the peer has none. Times are in unix milliseconds."""
+        rank = await self._find_rank(starts_at, since)
+        if rank is None:
+            return False
+        span = WINDOW_ASK_COUNT
+        for _ in range(WINDOW_PAGES_MAX):
+            opened = await self._look(rank + span, WINDOW_ASK_COUNT)
+            if not opened:
+                return False
+            above = _rank_of(opened[0]) - rank
+            if above <= 0 or span == 1:
+                return await self._keep(rank, span, opened)
+            span = max(
+                1, span - above
+            )  # several commits have one rank: so many ranks are as many as one answer has
+        return False
+
+    async def _keep(self, rank: int, span: int, opened: Sequence[Opened]) -> bool:
+        """Keep a window, and others above it as long as nothing is confirmed."""
+        for page in range(2, WINDOW_PAGES_MAX):
+            self._hub.days.keep(self._branch.num, self._topic, opened)
+            shown = await self._hub.run_blocking(self._hub.days.find, self._branch.num)
+            if shown is None or shown.listed:
+                break
+            above = await self._look(rank + page * span, WINDOW_ASK_COUNT)
+            if not above or _rank_of(above[-1]) <= _rank_of(opened[-1]):
+                break
+            opened = above
+        return True
+
+    async def _find_rank(self, starts_at: int, since: int) -> int | None:
+        """Find a rank below which all is earlier than a time, about; None if the peer has nothing so late.
+
+        Guesses where the time would be if commits were written evenly, and beyond that by a step that doubles as long as
+        the guess stays on one side.
+        """
+        newest = await self._look(WINDOW_RANK_MAX, _LOOKED_AT)
+        if not newest or max(map(_time_of, newest)) < since:
+            return None
+        low, low_time = 0, starts_at
+        high, high_time = _rank_of(newest[0]), _time_of(_middle(newest))
+        if high_time < since:
+            return high
+        step, was_early = WINDOW_ASK_COUNT // 4, None
+        for _ in range(DAY_QUESTIONS_MAX):
+            if high - low <= WINDOW_ASK_COUNT // 4:
+                break
+            share = (since - low_time) / max(1, high_time - low_time)
+            guess = low + round((high - low) * min(max(share, 0.0), 1.0))
+            guess += 0 if was_early is None else step if was_early else -step
+            guess = min(max(guess, low + 1), high - 1)
+            opened = await self._look(guess, _LOOKED_AT)
+            if opened is None:
+                return None
+            is_early = not opened or _time_of(_middle(opened)) < since
+            if is_early:
+                low = guess
+                low_time = _time_of(_middle(opened)) if opened else low_time
+            else:
+                high, high_time = min(map(_rank_of, opened)), _time_of(_middle(opened))
+            step = 2 * step if is_early == was_early else WINDOW_ASK_COUNT // 4
+            was_early = is_early
+        return low
+
+    async def _look(self, below: int, count: int) -> Sequence[Opened] | None:
+        """Ask for commits below a rank, the lowest first; None where the peer does not answer."""
+        opened = await self._source.look_at_window(self._topic, self._mark, below, count)
+        return None if opened is None else sorted(opened, key=_rank_of)
+
+
+def _middle(opened: Sequence[Opened]) -> Opened:
+    return sorted(opened, key=_time_of)[len(opened) // 2]
+
+
+def _rank_of(opened: Opened) -> int:
+    return opened.signed.commit.rank
+
+
+def _time_of(opened: Opened) -> int:
+    return opened.signed.commit.content.timestamp

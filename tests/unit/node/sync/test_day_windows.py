@@ -1,0 +1,118 @@
+"""Posts of a day that is not here yet: somebody goes there while the branch's past is on its way."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from node.sync.session_queries import Load
+from node.sync.topic_work import TopicWork
+from node.timelines.timelines import Timelines
+from protocol.ids import TopicKey
+from protocol.session.outputs import LoadPlan, LoadWindow
+from ravel.types.timelines import TimelineWindow
+from tests.support.machine import fail_after
+from tests.support.nodes import Node, connected, open_nodes
+from tests.support.relays import open_relay
+
+_DAY, _POSTS, _WINDOW = 86_400_000, 120, 8
+_BEGIN = 1_700_000_000_000
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("node.sync.windows.WINDOW_BEHIND_MIN", 30)
+    for name in ("node.sync.windows", "node.sync.day_windows"):
+        monkeypatch.setattr(f"{name}.WINDOW_ASK_COUNT", _WINDOW)
+    monkeypatch.setattr("node.sync.day_windows._LOOKED_AT", 1)
+
+
+def _found(alice: Node) -> None:
+    """A repo with a post a day, but for fifty days in which nobody wrote."""
+    alice.set_clock(_BEGIN)
+    _, branch = alice.create_repo()
+    for number in range(_POSTS):
+        alice.set_clock(_BEGIN + _day(number) * _DAY)
+        alice.write(branch, str(number))
+
+
+def _day(number: int) -> int:
+    return number if number < _POSTS // 2 else number + 50
+
+
+@contextmanager
+def _withheld_from(node: Node, posts: TopicKey | None, asked: list[LoadWindow]) -> Iterator[None]:
+    """Others send a node of this topic what it asks for, and nothing else; notes its questions for newest commits."""
+    plan, load = TopicWork.plan, TopicWork._load
+
+    def withhold(work: TopicWork, wanted: LoadPlan) -> None:
+        if work._hub is node.hub or wanted.topic != posts:
+            plan(work, wanted)
+
+    async def note(work: TopicWork, wanted: Load) -> None:
+        if isinstance(wanted, LoadWindow):
+            asked.append(wanted)
+        await load(work, wanted)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(TopicWork, "plan", withhold)
+        patched.setattr(TopicWork, "_load", note)
+        yield
+
+
+async def _since(node: Node, day: int, limit: int = 5) -> TimelineWindow:
+    timelines = Timelines(node.hub, lambda _: node.branch())
+    return await timelines.read(
+        "",
+        limit=limit,
+        order="time",
+        after_position=None,
+        before_position=None,
+        after=None,
+        before=None,
+        since=(_BEGIN + day * _DAY) // 1000,
+    )
+
+
+def _texts(window: TimelineWindow) -> list[str | None]:
+    return [item["text"] for item in window.get("arriving", {"items": []})["items"]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by_relay", [False, True])
+async def test_posts_of_any_day_are_shown_while_the_past_is_on_its_way(
+    tmp_path: Path, autojump_clock: MockClock, by_relay: bool
+) -> None:
+    asked: list[LoadWindow] = []
+    with fail_after(120), open_nodes(tmp_path, "alice", "bob") as (alice, bob), open_relay(tmp_path) as relay:
+        _found(alice)
+        bob.set_clock(_BEGIN + 400 * _DAY)
+        await bob.joiner.begin(alice.invite(alice.repo()))
+        if by_relay:
+            async with connected(alice, relay):
+                await wait_all_tasks_blocked()
+        with _withheld_from(bob, alice.epoch().writers_topic, asked):
+            async with connected(bob, relay if by_relay else alice):
+                await trio.sleep(20)
+                assert bob.branch().commit_count == 0
+                for number in (0, 1, 7, 33, _POSTS // 2, 80, 100):
+                    del asked[:]
+                    window = await _since(bob, _day(number))
+                    assert window["items"] == []
+                    assert _texts(window)[:3] == [str(one) for one in range(number, number + 3)]
+                    assert len(asked) <= 12, "a few questions find it"
+                window = await _since(bob, _day(_POSTS // 2) - 20)
+                assert _texts(window)[:1] == [str(_POSTS // 2)], "nobody wrote then"
+                del asked[:]
+                assert _texts(await _since(bob, _day(_POSTS - 3))) == ["117", "118", "119"]
+                assert not asked, "the newest posts are here"
+        async with connected(bob, relay if by_relay else alice):
+            await wait_all_tasks_blocked()
+        del asked[:]
+        settled = await _since(bob, _day(33), limit=2)
+        assert [item["text"] for item in settled["items"]] == ["33", "34"]
+        assert "arriving" not in settled
+        assert bob.hub.days.find(bob.branch().num) is None
