@@ -4,6 +4,7 @@ No port is chosen before it is bound: a daemon takes any that is free, and says 
 same, which others know it by.
 """
 
+import json
 import os
 import signal
 import subprocess
@@ -178,6 +179,33 @@ def run_ravel(
     done = run_command(at_home, stdin=stdin, environment=environment, forks=forks)
     assert done.returncode == code, f"{arguments}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
+
+
+def ask(peer: Peer, *command: str) -> JsonObject:
+    """Run one command, and return what it answers as JSON."""
+    answer: JsonObject = json.loads(run_ravel(peer, *command, "--json").stdout)
+    return answer
+
+
+def user_of(peer: Peer) -> str:
+    """Return the id of a daemon's user."""
+    return str(peer.client.show_status()["user"])
+
+
+def permissions_of(peer: Peer) -> dict[str, str]:
+    """Return what a daemon's user may do, by the names of its repos."""
+    return {str(repo["name"]): str(repo["permission"]) for repo in peer.client.list_repos()["repos"]}
+
+
+def permission_of(peer: Peer, user: str) -> str:
+    """Return what a member of the repo "shared" may do there, as a daemon knows, or "none"."""
+    members = {item["user"]: item["permission"] for item in peer.client.list_members("shared")["members"]}
+    return str(members.get(user, "none"))
+
+
+def persons_of(peer: Peer, repo: str) -> dict[str, str]:
+    """Return whose device each member of a repo is, as a daemon knows."""
+    return {item["user"]: item["person"] for item in peer.client.list_members(repo)["members"]}
 
 
 def until(holds: Callable[[], bool], what: str, seconds: float = 30.0) -> None:

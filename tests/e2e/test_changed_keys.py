@@ -1,29 +1,26 @@
 """Persons whose keys change, on daemons by commands: a phone takes a laptop's place; friends let a lost home in again."""
 
-import json
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from node.runtime.errors import ERROR_KINDS, ServiceError
-from tests.e2e.cluster import JsonObject, Peer, peers, run_ravel, until, until_equal
+from tests.e2e.cluster import (
+    JsonObject,
+    Peer,
+    ask,
+    peers,
+    permissions_of,
+    persons_of,
+    run_ravel,
+    until,
+    until_equal,
+    user_of,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
 _NOT_PERMITTED = ERROR_KINDS["not_permitted"].exit_code
-
-
-def _json(peer: Peer, *command: str) -> JsonObject:
-    answer: JsonObject = json.loads(run_ravel(peer, *command, "--json").stdout)
-    return answer
-
-
-def _user(peer: Peer) -> str:
-    return str(peer.client.show_status()["user"])
-
-
-def _held(peer: Peer) -> dict[str, str]:
-    return {str(repo["name"]): str(repo["permission"]) for repo in peer.client.list_repos()["repos"]}
 
 
 def _main(peer: Peer, repo: str) -> str:
@@ -32,18 +29,14 @@ def _main(peer: Peer, repo: str) -> str:
     )
 
 
-def _persons(peer: Peer, repo: str) -> dict[str, str]:
-    return {item["user"]: item["person"] for item in peer.client.list_members(repo)["members"]}
-
-
 def _join(peer: Peer, host: Peer, repo: str) -> None:
     link = host.client.create_invitation(repo, permission="write", expires_seconds=3600)["invitation"]
     peer.client.join_repo(link)
-    until(lambda: _held(peer).get(repo) == "write", "it has joined")
+    until(lambda: permissions_of(peer).get(repo) == "write", "it has joined")
 
 
 def _posts(peer: Peer, branch: str) -> dict[str, JsonObject]:
-    return {str(item["text"]): item for item in _json(peer, "log", branch)["items"]}
+    return {str(item["text"]): item for item in ask(peer, "log", branch)["items"]}
 
 
 def test_a_phone_takes_the_place_of_a_laptop_while_a_member_is_away(tmp_path: Path) -> None:
@@ -53,17 +46,17 @@ def test_a_phone_takes_the_place_of_a_laptop_while_a_member_is_away(tmp_path: Pa
         _join(laptop, friend, "friends")
         link = run_ravel(laptop, "device", "add", "--local").stdout.splitlines()[0]
         run_ravel(phone, "device", "join", "-", stdin=link)
-        until(lambda: _held(phone).get("notes") == "owner", "the phone owns the notes too")
-        until(lambda: _held(phone).get("friends") == "write", "and may write to the friend's repo")
-        both = {_user(phone): _user(laptop), _user(laptop): _user(laptop)}
-        until(lambda: both.items() <= _persons(friend, "friends").items(), "the friend sees one person")
+        until(lambda: permissions_of(phone).get("notes") == "owner", "the phone owns the notes too")
+        until(lambda: permissions_of(phone).get("friends") == "write", "and may write to the friend's repo")
+        both = {user_of(phone): user_of(laptop), user_of(laptop): user_of(laptop)}
+        until(lambda: both.items() <= persons_of(friend, "friends").items(), "the friend sees one person")
         branch = _main(friend, "friends")
         run_ravel(laptop, "write", branch, "from the laptop")
         until_equal(laptop, friend, branch)
         friend.kill()
 
-        old, new = _user(laptop), _user(phone)
-        done = _json(laptop, "device", "promote", new[:12], "--yes")["repos"]
+        old, new = user_of(laptop), user_of(phone)
+        done = ask(laptop, "device", "promote", new[:12], "--yes")["repos"]
         assert {one["name"]: (one["moved"], one["advice"]) for one in done} == dict.fromkeys(
             ["notes", "friends", "devices"], (True, "")
         )
@@ -72,10 +65,10 @@ def test_a_phone_takes_the_place_of_a_laptop_while_a_member_is_away(tmp_path: Pa
         assert "your place has passed to" in shown
         run_ravel(laptop, "write", branch, "too late", code=_NOT_PERMITTED)
         assert "Your place has passed to the computer" in run_ravel(laptop, "device", "list").stdout
-        until(lambda: old not in _persons(phone, "friends"), "the phone has heard of it")
+        until(lambda: old not in persons_of(phone, "friends"), "the phone has heard of it")
 
         friend.start()
-        until(lambda: _persons(friend, "friends").get(old) is None, "and the friend, who was away")
+        until(lambda: persons_of(friend, "friends").get(old) is None, "and the friend, who was away")
         run_ravel(phone, "write", branch, "from the phone")
         until(lambda: "from the phone" in _posts(friend, branch), "the phone writes in its place")
         posts = _posts(friend, branch)
@@ -83,7 +76,7 @@ def test_a_phone_takes_the_place_of_a_laptop_while_a_member_is_away(tmp_path: Pa
         kinds = [one["kind"] for one in friend.client.list_member_changes("friends")["changes"]]
         assert kinds[-1] == "moved"
         phone.client.create_repo("later")
-        assert _json(phone, "device", "list")["devices"][0]["user"] == new
+        assert ask(phone, "device", "list")["devices"][0]["user"] == new
         assert run_ravel(phone, "device", "add", "--local").stdout.startswith("ravel:device:")
 
 
@@ -93,11 +86,11 @@ def _friends(*lost: Peer) -> None:
     ann.client.create_repo("club")
     for one in others:
         _join(one, ann, "club")
-    users = [_user(one) for one in others]
-    named = _json(ann, "recovery", "friends", *users, "--need", "2")["repos"]
+    users = [user_of(one) for one in others]
+    named = ask(ann, "recovery", "friends", *users, "--need", "2")["repos"]
     assert [(one["name"], one["changed"]) for one in named] == [("club", True)]
     for one in others:
-        until(partial(_is_friend, one, _user(ann)), "each hears of it")
+        until(partial(_is_friend, one, user_of(ann)), "each hears of it")
 
 
 def _is_friend(peer: Peer, user: str) -> bool:
@@ -107,7 +100,7 @@ def _is_friend(peer: Peer, user: str) -> bool:
 def test_a_lost_home_comes_back_by_two_of_three_friends(tmp_path: Path) -> None:
     with peers(tmp_path, "ann", "ben", "cat", "dan", "new") as (ann, ben, cat, dan, new):
         _friends(ann, ben, cat, dan)
-        old, key, branch = _user(ann), _user(new), _main(ann, "club")
+        old, key, branch = user_of(ann), user_of(new), _main(ann, "club")
         with pytest.raises(ServiceError, match="is nobody in your repos"):
             ann.client.name_friends(["eve"])
         with pytest.raises(ServiceError, match="is nobody in your repos"):
@@ -131,17 +124,17 @@ def test_a_lost_home_comes_back_by_two_of_three_friends(tmp_path: Path) -> None:
 
         link = run_ravel(dan, "repo", "capability", "club", "--local").stdout.strip().splitlines()[0]
         run_ravel(new, "repo", "follow", "-", stdin=link)
-        until(lambda: _held(new).get("club") == "owner", "the new key owns it, as the lost one did")
+        until(lambda: permissions_of(new).get("club") == "owner", "the new key owns it, as the lost one did")
         run_ravel(new, "write", branch, "after the loss")
         for one in (ben, cat, dan):
             until(partial(_has, one, branch, "after the loss"), "each has what it writes")
-            assert _persons(one, "club")[key] == old
+            assert persons_of(one, "club")[key] == old
         assert _posts(ben, branch)["after the loss"]["person"] == old
         (told,) = [
             one for one in ben.client.list_member_changes("club")["changes"] if one["kind"] == "recovered"
         ]
         assert (told["user"], told["author"]) == (key, old)
-        assert sorted(told["friends"]) == sorted([_user(ben), _user(cat)])
+        assert sorted(told["friends"]) == sorted([user_of(ben), user_of(cat)])
         run_ravel(new, "recovery", "show")
 
 

@@ -7,36 +7,31 @@ import pytest
 from pycrdt import Doc, Text
 
 from node.runtime.errors import ERROR_KINDS
-from tests.e2e.cluster import JsonObject, Peer, join, peers, run_ravel, until_equal
+from tests.e2e.cluster import ask, join, peers, run_ravel, until_equal
 
 pytestmark = pytest.mark.slow
-
-
-def _ask(peer: Peer, *arguments: str) -> JsonObject:
-    answer: JsonObject = json.loads(run_ravel(peer, *arguments, "--json").stdout)
-    return answer
 
 
 @pytest.mark.extended
 def test_two_daemons_agree_about_documents_that_both_changed(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         _, branch = join(alice, bob)
-        editor: Doc[Text] = Doc(client_id=_ask(alice, "text", "client", branch)["client"])
+        editor: Doc[Text] = Doc(client_id=ask(alice, "text", "client", branch)["client"])
         text = editor.get("notes", type=Text)
         text += "a tangle"
         (tmp_path / "update").write_bytes(editor.get_update())
         run_ravel(alice, "set", "add", branch, "pears", "plums")
         run_ravel(alice, "dict", "put", branch, "colour", "green")
-        pushed = _ask(alice, "text", "push", branch, str(tmp_path / "update"))
+        pushed = ask(alice, "text", "push", branch, str(tmp_path / "update"))
         assert pushed["has"] == [{"client": editor.client_id, "clock": 8}]
         until_equal(alice, bob, branch)
         alice.stop()
-        assert _ask(bob, "set", "rm", branch, "plums", "melons")["removed"] == ["plums"]
+        assert ask(bob, "set", "rm", branch, "plums", "melons")["removed"] == ["plums"]
         again = run_ravel(bob, "set", "add", branch, "pears", "figs")
         assert "figs" in again.stdout
         assert "there already: pears" in again.stderr
         assert "not there: nuts" in run_ravel(bob, "set", "rm", branch, "figs", "nuts").stderr
-        assert _ask(bob, "dict", "put", branch, "size", "7")["put"] == ["size"]
+        assert ask(bob, "dict", "put", branch, "size", "7")["put"] == ["size"]
         bob.stop()
         alice.start()
         run_ravel(alice, "dict", "put", branch, "size", "8")
@@ -50,7 +45,7 @@ def test_two_daemons_agree_about_documents_that_both_changed(tmp_path: Path) -> 
             assert run_ravel(peer, "set", "list", branch).stdout == "pears\n"
             assert {
                 entry["key"]: len(entry["conflicts"])
-                for entry in _ask(peer, "dict", "list", branch)["entries"]
+                for entry in ask(peer, "dict", "list", branch)["entries"]
             } == {
                 "colour": 0,
                 "size": 1,
@@ -98,7 +93,7 @@ def test_lines_of_standard_input_are_posts_items_and_entries(tmp_path: Path) -> 
         assert run_ravel(alice, "set", "list", branch).stdout == "pears\n"
         entries = '{"a": "1", "b": "2"}\n{"a": "3"}\n'
         run_ravel(alice, "dict", "put", branch, "-", stdin=entries)
-        assert _ask(alice, "dict", "get", branch, "a")["value"] == "3"
+        assert ask(alice, "dict", "get", branch, "a")["value"] == "3"
         said = run_ravel(alice, "dict", "put", branch, "-", stdin='{"c": 1}\n', code=bad_input).stderr
         assert "a line is no object of texts" in said
         assert "written before that: 0 lines" in said
@@ -117,7 +112,7 @@ def test_json_documents_are_put_shown_and_found_by_command(tmp_path: Path) -> No
         value = json.loads(run_ravel(alice, "json", "get", "main", "--name", "b").stdout)
         assert (value["2026"], value["todo"][0]["t"]) == ({"0": 2}, "milk"), "places in lists, keys in maps"
         run_ravel(alice, "json", "rm", "main", "todo.0", "--name", "b")
-        assert _ask(alice, "json", "get", "main", "--name", "b")["value"]["todo"] == []
+        assert ask(alice, "json", "get", "main", "--name", "b")["value"]["todo"] == []
         absent = run_ravel(
             alice, "json", "get", "main", "--name", "absent", code=ERROR_KINDS["not_found"].exit_code
         )
@@ -128,5 +123,5 @@ def test_json_documents_are_put_shown_and_found_by_command(tmp_path: Path) -> No
             run_ravel(alice, "json", "put", "main", "due", str(due), "--name", name)
         found = run_ravel(alice, "json", "query", "main", "--prefix", "card/", "--sort", "due").stdout
         assert [line.split("\t")[0] for line in found.splitlines()[-2:]] == ["card/b", "card/a"]
-        some = _ask(alice, "json", "query", "main", "--where", '{"due": {"$gt": 0}}', "--limit", "1")
+        some = ask(alice, "json", "query", "main", "--where", '{"due": {"$gt": 0}}', "--limit", "1")
         assert (len(some["documents"]), some["more"]) == (1, True)

@@ -9,27 +9,18 @@ from typing import Any
 import pytest
 
 from ravel.types.timelines import TimelineDigest
-from tests.e2e.cluster import Peer, digest, peers, run_ravel, until
+from tests.e2e.cluster import Peer, digest, peers, permission_of, run_ravel, until, user_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
 JsonObject = dict[str, Any]
-
-
-def _user(peer: Peer) -> str:
-    return str(peer.client.show_status()["user"])
 
 
 def _node(peer: Peer) -> str:
     return str(peer.client.show_status()["node"])
 
 
-def _held(peer: Peer, user: str) -> str:
-    members = {item["user"]: item["permission"] for item in peer.client.list_members("shared")["members"]}
-    return str(members.get(user, "none"))
-
-
 def _until_held(peer: Peer, user: str, permission: str) -> None:
-    until(lambda: _held(peer, user) == permission, f"{peer.home.name} has heard of it")
+    until(lambda: permission_of(peer, user) == permission, f"{peer.home.name} has heard of it")
 
 
 def _epoch(peer: Peer) -> JsonObject:
@@ -77,20 +68,20 @@ def test_five_daemons_act_out_the_longest_scenario(tmp_path: Path) -> None:
             peer.client.join_repo(
                 ann.client.create_invitation("shared", permission="write", expires_seconds=3600)["invitation"]
             )
-            _until_held(ann, _user(peer), "write")
+            _until_held(ann, user_of(peer), "write")
         for admin in (ben, cat):
-            run_ravel(ann, "member", "grant", "shared", _user(admin), "admin")
+            run_ravel(ann, "member", "grant", "shared", user_of(admin), "admin")
         _part(everybody)
         for peer in everybody:
             peer.client.write_post(branch, f"hello from {peer.home.name}")
         assert _until_agreed(everybody, branch)["commits"] == 6
 
         _part([ann, dan], [ben], [cat, eve])
-        run_ravel(ann, "member", "exclude", "shared", _user(eve), "--yes")
-        run_ravel(ben, "member", "exclude", "shared", _user(dan), "--yes")
-        run_ravel(ben, "member", "exclude", "shared", _user(cat), "--yes")
-        refused = run_ravel(cat, "member", "exclude", "shared", _user(ben), "--yes", code=7)
-        assert f"senior to {_user(ben)[:12]}: {_user(ann)[:12]}" in refused.stderr, (
+        run_ravel(ann, "member", "exclude", "shared", user_of(eve), "--yes")
+        run_ravel(ben, "member", "exclude", "shared", user_of(dan), "--yes")
+        run_ravel(ben, "member", "exclude", "shared", user_of(cat), "--yes")
+        refused = run_ravel(cat, "member", "exclude", "shared", user_of(ben), "--yes", code=7)
+        assert f"senior to {user_of(ben)[:12]}: {user_of(ann)[:12]}" in refused.stderr, (
             "ben is senior to cat, ann to ben"
         )
         for peer in (ann, ben, cat, eve):
@@ -101,16 +92,16 @@ def test_five_daemons_act_out_the_longest_scenario(tmp_path: Path) -> None:
         until(lambda: digest(cat, branch) == digest(eve, branch), "cat and eve agree")
 
         _part(everybody)
-        until(lambda: _held(ann, _user(cat)) == "none", "ben's exclusion of cat has come")
+        until(lambda: permission_of(ann, user_of(cat)) == "none", "ben's exclusion of cat has come")
         _until_agreed([ann, ben], branch)
         verdict = json.loads(run_ravel(ann, "why", unseen[:12], "--json").stdout)
         assert (verdict["verdict"], verdict["rule"]) == ("void", "N1")
-        assert {_held(ann, _user(peer)) for peer in (cat, dan, eve)} == {"none"}
+        assert {permission_of(ann, user_of(peer)) for peer in (cat, dan, eve)} == {"none"}
 
-        run_ravel(ann, "member", "grant", "shared", _user(dan), "write")
+        run_ravel(ann, "member", "grant", "shared", user_of(dan), "write")
         run_ravel(ann, "branch", "adopt", branch, unseen)
         ann.client.write_post(branch, "for the three of us")
-        until(lambda: _held(dan, _user(dan)) == "write", "dan has heard of it")
+        until(lambda: permission_of(dan, user_of(dan)) == "write", "dan has heard of it")
         until(lambda: bool(_epoch(dan)["epoch"] == _epoch(ann)["epoch"]), "dan has the merged epoch", 60)
         dan.client.write_post(branch, "thank you")
         agreed = _until_agreed([ann, ben, dan], branch)

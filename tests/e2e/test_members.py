@@ -6,19 +6,10 @@ from pathlib import Path
 import pytest
 
 from node.runtime.errors import ERROR_KINDS
-from tests.e2e.cluster import Peer, digest, join, peers, run_ravel, until, until_equal
+from tests.e2e.cluster import digest, join, peers, permission_of, run_ravel, until, until_equal, user_of
 
 pytestmark = pytest.mark.slow
 NOT_PERMITTED = ERROR_KINDS["not_permitted"].exit_code
-
-
-def _user(peer: Peer) -> str:
-    return str(peer.client.show_status()["user"])
-
-
-def _held(peer: Peer, user: str) -> str:
-    members = {item["user"]: item["permission"] for item in peer.client.list_members("shared")["members"]}
-    return str(members.get(user, "none"))
 
 
 @pytest.mark.extended
@@ -35,10 +26,10 @@ def test_an_excluded_member_writes_for_nobody(tmp_path: Path) -> None:
             alice, "repo", "invite", "--local", "shared", "--uses", "2", "--permission", "read"
         ).stdout
         carol.client.join_repo(link.strip())
-        until(lambda: _held(carol, _user(carol)) == "read", "carol has joined as a reader")
-        run_ravel(alice, "member", "grant", "shared", _user(carol), "write")
-        until(lambda: _held(carol, _user(carol)) == "write", "carol may write")
-        until(lambda: _held(bob, _user(carol)) == "write", "bob has heard of it")
+        until(lambda: permission_of(carol, user_of(carol)) == "read", "carol has joined as a reader")
+        run_ravel(alice, "member", "grant", "shared", user_of(carol), "write")
+        until(lambda: permission_of(carol, user_of(carol)) == "write", "carol may write")
+        until(lambda: permission_of(bob, user_of(carol)) == "write", "bob has heard of it")
         until_equal(alice, carol, branch)
         run_ravel(carol, "write", branch, "hello")
         until_equal(alice, bob, branch)
@@ -49,12 +40,12 @@ def test_an_excluded_member_writes_for_nobody(tmp_path: Path) -> None:
         bob.client.add_peer(carol.listen, carol.client.show_status()["node"])
         lost = json.loads(run_ravel(bob, "write", branch, "unseen", "--json").stdout)["commit"]
         until_equal(bob, carol, branch)
-        run_ravel(carol, "member", "exclude", "shared", _user(bob), "--yes", code=NOT_PERMITTED)
-        run_ravel(alice, "member", "exclude", "shared", _user(bob)[:10], "--yes")
+        run_ravel(carol, "member", "exclude", "shared", user_of(bob), "--yes", code=NOT_PERMITTED)
+        run_ravel(alice, "member", "exclude", "shared", user_of(bob)[:10], "--yes")
         assert "excluded" not in run_ravel(alice, "member", "list", "shared").stdout
         carol.client.add_peer(alice.listen, node)
-        until(lambda: _held(carol, _user(bob)) == "none", "carol has heard of the exclusion")
-        until(lambda: _held(bob, _user(bob)) == "none", "bob too")
+        until(lambda: permission_of(carol, user_of(bob)) == "none", "carol has heard of the exclusion")
+        until(lambda: permission_of(bob, user_of(bob)) == "none", "bob too")
         until_equal(alice, carol, branch)
         until_equal(bob, carol, branch)
         assert digest(alice, branch)["commits"] == 2
@@ -70,9 +61,9 @@ def test_an_excluded_member_writes_for_nobody(tmp_path: Path) -> None:
         assert until_equal(alice, carol, branch)["commits"] == 3
         shown = json.loads(run_ravel(alice, "member", "invitations", "shared", "--json").stdout)
         reader = next(item for item in shown["invitations"] if item["uses"] == 2)
-        assert reader["joined"] == [_user(carol)]
+        assert reader["joined"] == [user_of(carol)]
         run_ravel(alice, "member", "uninvite", "shared", reader["invitation"][:8], "--yes")
-        until(lambda: _held(alice, _user(carol)) == "write", "who had been seen stays")
+        until(lambda: permission_of(alice, user_of(carol)) == "write", "who had been seen stays")
         run_ravel(carol, "repo", "leave", "shared", "--yes")
         run_ravel(alice, "repo", "leave", "shared", "--yes", code=NOT_PERMITTED)
-        until(lambda: _held(alice, _user(carol)) == "none", "carol has left")
+        until(lambda: permission_of(alice, user_of(carol)) == "none", "carol has left")

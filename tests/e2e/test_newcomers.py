@@ -9,14 +9,9 @@ import pytest
 
 from storage.engine.database import DATABASE_NAME
 from storage.repos.repos import DAY_MS
-from tests.e2e.cluster import JsonObject, Peer, digest, join, peers, run_ravel, until, until_equal
+from tests.e2e.cluster import Peer, ask, digest, join, peers, run_ravel, until, until_equal
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
-
-
-def _ask(peer: Peer, *arguments: str) -> JsonObject:
-    answer: JsonObject = json.loads(run_ravel(peer, *arguments, "--json").stdout)
-    return answer
 
 
 def _shift_arrivals(peer: Peer, by_ms: int) -> None:
@@ -30,7 +25,7 @@ def _erase_later(peer: Peer) -> int:
     config = peer.home / "config.toml"
     config.write_text(config.read_text().replace("erase_after_days = 0", "erase_after_days = 1"))
     _shift_arrivals(peer, -2 * DAY_MS)
-    erased = _ask(peer, "gc")["erased"]
+    erased = ask(peer, "gc")["erased"]
     _shift_arrivals(peer, 2 * DAY_MS)  # by which commits are shown in the order by time
     assert isinstance(erased, int)
     peer.start()
@@ -44,7 +39,7 @@ def test_a_newcomer_who_meets_only_who_erased_gets_the_branch_and_writes(tmp_pat
         run_ravel(alice, "set", "add", branch, "pears", "plums")
         run_ravel(alice, "set", "rm", branch, "plums")
         run_ravel(alice, "dict", "put", branch, "colour", "green")
-        assert _ask(alice, "branch", "compact", branch, "--yes")["bodies"] == 4
+        assert ask(alice, "branch", "compact", branch, "--yes")["bodies"] == 4
         run_ravel(alice, "write", branch, "said after")
         until_equal(alice, bob, branch)
         assert [_erase_later(peer) for peer in (alice, bob)] == [4, 4]
@@ -53,7 +48,7 @@ def test_a_newcomer_who_meets_only_who_erased_gets_the_branch_and_writes(tmp_pat
         carol.client.join_repo(link)
         until_equal(alice, carol, branch)
         assert run_ravel(carol, "set", "list", branch).stdout == "pears\n"
-        assert _ask(carol, "dict", "get", branch, "colour")["value"] == "green"
+        assert ask(carol, "dict", "get", branch, "colour")["value"] == "green"
         shown = run_ravel(carol, "log", branch).stdout
         assert ("(post, erased)" in shown, "said before" in shown, "said after" in shown) == (
             True,
@@ -68,7 +63,7 @@ def test_a_newcomer_who_meets_only_who_erased_gets_the_branch_and_writes(tmp_pat
             "bob has what carol wrote",
         )
         for peer in (alice, bob, carol):
-            assert _ask(peer, "fsck")["problems"] == 0
+            assert ask(peer, "fsck")["problems"] == 0
 
 
 def test_a_newcomer_gets_by_a_new_relay_alone_what_all_have_erased(tmp_path: Path) -> None:
@@ -111,5 +106,5 @@ def test_a_newcomer_gets_by_a_new_relay_alone_what_all_have_erased(tmp_path: Pat
             "bob has it from the relay",
         )
         relay.stop()
-        assert _ask(relay, "fsck")["problems"] == 0
+        assert ask(relay, "fsck")["problems"] == 0
         relay.start()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.browser import CHROMIUM_ALONE, CTRL, Browser, browser
-from tests.e2e.cluster import Peer, join, peers, run_ravel, until, until_equal
+from tests.e2e.cluster import Peer, join, peers, permissions_of, run_ravel, until, until_equal
 from tests.e2e.page_steps import (
     PHONE,
     ROWS,
@@ -32,10 +32,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.extended, pytest.mark.usefixtures("e
 
 def _send(page: Browser) -> None:
     page.press("Enter", 13, modifiers=CTRL)
-
-
-def _held(peer: Peer) -> dict[str, str]:
-    return {str(repo["name"]): str(repo["permission"]) for repo in peer.client.list_repos()["repos"]}
 
 
 def test_a_bookmark_opens_the_page_of_a_browser_that_stays_signed_in(tmp_path: Path) -> None:
@@ -213,7 +209,7 @@ def test_what_is_known_of_a_person_stands_beside_the_members(tmp_path: Path, pag
         link = bob.client.create_invitation(bobs, permission="write", expires_seconds=3600)["invitation"]
         alice.client.join_repo(link)
         bob.client.join_as_device(alice.client.invite_device()["link"])
-        until(lambda: _held(alice).get("bobs") == "write", "alice may write in what bob owns")
+        until(lambda: permissions_of(alice).get("bobs") == "write", "alice may write in what bob owns")
         open_panel(page, "devices")
         page.until("document.querySelectorAll('#devices > li').length === 2", 60)
         of_devices = [one["repo"] for one in alice.client.list_repos()["repos"] if one["of_devices"]]

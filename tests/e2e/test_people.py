@@ -7,14 +7,10 @@ from pathlib import Path
 import pytest
 
 from node.runtime.errors import ERROR_KINDS
-from tests.e2e.cluster import Peer, join, peers, run_ravel, until, until_equal
+from tests.e2e.cluster import Peer, join, peers, run_ravel, until, until_equal, user_of
 
 pytestmark = pytest.mark.slow
 LIKE_ANN = "\u0410nn"  # with a Cyrillic A
-
-
-def _user(peer: Peer) -> str:
-    return str(peer.client.show_status()["user"])
 
 
 def _names(peer: Peer) -> dict[str, str]:
@@ -26,7 +22,7 @@ def test_people_are_seen_and_meant_by_their_names(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         run_ravel(alice, "me", "--name", "Ann", "--color", "3")  # before there is any repo
         _, branch = join(alice, bob)
-        ann, ben = _user(alice), _user(bob)
+        ann, ben = user_of(alice), user_of(bob)
         until(lambda: _names(bob).get(ann) == "Ann", "bob sees the name that alice states")
         run_ravel(alice, "write", branch, "hello")
         until_equal(alice, bob, branch)
