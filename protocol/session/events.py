@@ -20,15 +20,27 @@ from protocol.ids import (
 from protocol.session.messages import FileDeposit, Message
 
 
+class Event:
+    """Input of the state machine."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
-class TopicFollowed:
+class TopicEvent(Event):
+    """Input about one topic."""
+
+    topic: TopicKey
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFollowed(TopicEvent):
     """Topic that this node follows from now on. `is_own`: it is an epoch's own topic.
 
     `is_entrusted`: if the peer is a relay, it is asked to keep it. `order`: of those with much to send, the smallest goes
     first, and of one `group` (a repo, or who brought them to a relay) the others wait until it is sent.
     """
 
-    topic: TopicKey
     is_own: bool
     is_entrusted: bool = False
     order: int = 0
@@ -36,17 +48,16 @@ class TopicFollowed:
 
 
 @dataclass(frozen=True, slots=True)
-class MessageReceived:
+class MessageReceived(Event):
     """Message from the peer."""
 
     message: Message
 
 
 @dataclass(frozen=True, slots=True)
-class SummaryLoaded:
+class SummaryLoaded(TopicEvent):
     """Answer to LoadSummary."""
 
-    topic: TopicKey
     heads: tuple[ItemId, ...]
     count: int
     digest: Digest
@@ -54,16 +65,15 @@ class SummaryLoaded:
 
 
 @dataclass(frozen=True, slots=True)
-class EarlierLoaded:
+class EarlierLoaded(TopicEvent):
     """Answer to LoadEarlier; none where no other topic of the repo is here, and the peer has not asked."""
 
-    topic: TopicKey
     held: tuple[tuple[TopicKey, Digest], ...]
     """Topics that rest and what is held there, without empty ones."""
 
 
 @dataclass(frozen=True, slots=True)
-class PlanLoaded:
+class PlanLoaded(TopicEvent):
     """Answer to LoadPlan: commits to send, in order; later commits have numbers above `upto`, or below 0.
 
     Where a head of the peer's is not here (`is_exact` is false), they are not known yet, and there are none.
@@ -71,7 +81,6 @@ class PlanLoaded:
     Numbers below 0 are of `unread` commits, whose format version this node does not know and which it passes on.
     """
 
-    topic: TopicKey
     nums: "array[int]"
     upto: int
     unread: Sequence[int] = ()
@@ -79,26 +88,23 @@ class PlanLoaded:
 
 
 @dataclass(frozen=True, slots=True)
-class WantedFound:
+class WantedFound(TopicEvent):
     """Answer to FindWanted and FindBodies: numbers of those that are here, in order."""
 
-    topic: TopicKey
     nums: list[int]
 
 
 @dataclass(frozen=True, slots=True)
-class BatchLoaded:
+class BatchLoaded(TopicEvent):
     """Answer to LoadBatch: how many of the asked numbers these publications cover (one at least)."""
 
-    topic: TopicKey
     items: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class BatchIngested:
+class BatchIngested(TopicEvent):
     """Answer to IngestBatch: the batch is durable; `wanted` are causes that were named and are missing."""
 
-    topic: TopicKey
     accepted: int
     wanted: tuple[CommitId, ...]
     refused: str = ""  # why no more is taken: a relay's quota
@@ -109,50 +115,43 @@ class BatchIngested:
 
 
 @dataclass(frozen=True, slots=True)
-class RoundWanted:
+class RoundWanted(TopicEvent):
     """Request for another round of a topic, if some of the peer's commits were left out: these may be taken now."""
-
-    topic: TopicKey
 
 
 @dataclass(frozen=True, slots=True)
-class CommitsAccepted:
+class CommitsAccepted(TopicEvent):
     """Commits that were accepted: made here, or brought by another peer."""
 
-    topic: TopicKey
     nums: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class CommitsReleased:
+class CommitsReleased(TopicEvent):
     """Count of commits that were accepted now: the peer had sent them, and they had waited for others or for keys."""
 
-    topic: TopicKey
     count: int
 
 
 @dataclass(frozen=True, slots=True)
-class CommitsWanted:
+class CommitsWanted(TopicEvent):
     """Request for publications of commits, as far as the peer was not asked for them on this session."""
 
-    topic: TopicKey
     ids: tuple[CommitId, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class BodiesWanted:
+class BodiesWanted(TopicEvent):
     """Request for whole commits, or for publications where these are compared; for a peer that knows `bodies`."""
 
-    topic: TopicKey
     ids: tuple[ItemId, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class WindowWanted:
+class WindowWanted(TopicEvent):
     """Request for commits of a branch in an epoch, by mark: below a stated rank, or upwards from it; for a peer that knows
     `windows`."""
 
-    topic: TopicKey
     mark: BranchMark
     rank: int
     is_upwards: bool
@@ -160,36 +159,32 @@ class WindowWanted:
 
 
 @dataclass(frozen=True, slots=True)
-class WindowLoaded:
+class WindowLoaded(TopicEvent):
     """Publications that the peer has asked for by a mark. `is_last`: there are no more in that direction."""
 
-    topic: TopicKey
     mark: BranchMark
     items: tuple[bytes, ...]
     is_last: bool
 
 
 @dataclass(frozen=True, slots=True)
-class BlocksWanted:
+class BlocksWanted(TopicEvent):
     """Request for blocks that this node needs of a joined topic."""
 
-    topic: TopicKey
     ids: tuple[BlockId, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class BlocksLoaded:
+class BlocksLoaded(TopicEvent):
     """Answer to LoadBlocks: the first of the asked blocks (one at least), each encoded, or empty where it is not here."""
 
-    topic: TopicKey
     items: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Reconciled:
+class Reconciled(TopicEvent):
     """Answer to OpenReconciliation and HandleFrame: frames to say (kind and content), and numbers of commits to send."""
 
-    topic: TopicKey
     frames: tuple[tuple[int, bytes], ...]
     nums: Sequence[int]
     is_over: bool = False
@@ -197,7 +192,7 @@ class Reconciled:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicsRefused:
+class TopicsRefused(Event):
     """Answer to OpenTopics, of those that this relay does not keep, and why (a stable code)."""
 
     topics: tuple[TopicKey, ...]
@@ -205,20 +200,19 @@ class TopicsRefused:
 
 
 @dataclass(frozen=True, slots=True)
-class PeersFound:
+class PeersFound(TopicEvent):
     """Peers that the peer may be told of on a topic, the more important ones first."""
 
-    topic: TopicKey
     peers: tuple[PeerAddress, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class CircuitsTaken:
+class CircuitsTaken(Event):
     """Decision to take circuits: as a relay that passes them on, or from a relay that is trusted with them."""
 
 
 @dataclass(frozen=True, slots=True)
-class CircuitWanted:
+class CircuitWanted(Event):
     """Wish of this side for a circuit to a node, under a number not used yet."""
 
     circuit: int
@@ -226,7 +220,7 @@ class CircuitWanted:
 
 
 @dataclass(frozen=True, slots=True)
-class CircuitGranted:
+class CircuitGranted(Event):
     """Credit of this side: bytes that it takes more on a circuit."""
 
     circuit: int
@@ -234,7 +228,7 @@ class CircuitGranted:
 
 
 @dataclass(frozen=True, slots=True)
-class CircuitSent:
+class CircuitSent(Event):
     """Bytes to send on a circuit, for which there is credit."""
 
     circuit: int
@@ -242,7 +236,7 @@ class CircuitSent:
 
 
 @dataclass(frozen=True, slots=True)
-class CircuitEnded:
+class CircuitEnded(Event):
     """End of a circuit by this side; `reason` is a `circuits.CircuitEnd`."""
 
     circuit: int
@@ -250,70 +244,62 @@ class CircuitEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class RendezvousWanted:
+class RendezvousWanted(TopicEvent):
     """Request to be named to the other nodes of a joined topic, and to be told of them."""
-
-    topic: TopicKey
 
 
 @dataclass(frozen=True, slots=True)
-class NodesFound:
+class NodesFound(TopicEvent):
     """Nodes that the peer is to be told of, which meet on a topic."""
 
-    topic: TopicKey
     nodes: tuple[PeerId, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class PresenceTold:
+class PresenceTold(TopicEvent):
     """Presence to tell the peer of: somebody has the text of a joined topic open."""
 
-    topic: TopicKey
     box: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class FileListWanted:
+class FileListWanted(TopicEvent):
     """Question for a relay: which files of a joined topic it keeps, above this id."""
 
-    topic: TopicKey
     after: ShortId
 
 
 @dataclass(frozen=True, slots=True)
-class FilesOffered:
+class FilesOffered(TopicEvent):
     """Request to a relay to keep files of a joined topic."""
 
-    topic: TopicKey
     files: tuple[FileDeposit, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class FileListLoaded:
+class FileListLoaded(TopicEvent):
     """Answer to LoadFileList."""
 
-    topic: TopicKey
     files: tuple[ShortId, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class FileSettled:
+class FileSettled(TopicEvent):
     """Answer to KeepFiles, for one of them: it is kept ("") or not, and why."""
 
-    topic: TopicKey
     file: ShortId
     refusal: str
 
 
 @dataclass(frozen=True, slots=True)
-class AccountWanted:
+class AccountWanted(Event):
     """Link to an account, to be shown to a relay."""
 
     token: AccountToken
 
 
 @dataclass(frozen=True, slots=True)
-class AccountSettled:
+class AccountSettled(Event):
     """Answer to GiveAccount."""
 
     refusal: str
@@ -322,7 +308,7 @@ class AccountSettled:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckDue:
+class CheckDue(Event):
     """Tick: time to look whether topics that differed are equal now.
 
     `is_quiet`: since the tick before, the peer was read from and sent nothing of use.
@@ -332,62 +318,20 @@ class CheckDue:
 
 
 @dataclass(frozen=True, slots=True)
-class RoomWanted:
+class RoomWanted(Event):
     """Tick while topics wait for room: compare those that have room again, or set them aside, once nothing of them
     is on its way."""
 
 
 @dataclass(frozen=True, slots=True)
-class PunchWanted:
+class PunchWanted(Event):
     """Request for a direct connection, with this side's addresses; the relay sees the first."""
 
     addresses: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class PunchAnswered:
+class PunchAnswered(Event):
     """Answer to PunchHeard: this side's addresses; none where nobody sees it, or the peer may not know."""
 
     addresses: tuple[str, ...]
-
-
-Event = (
-    TopicFollowed
-    | PunchWanted
-    | PunchAnswered
-    | MessageReceived
-    | SummaryLoaded
-    | EarlierLoaded
-    | PlanLoaded
-    | WantedFound
-    | BatchLoaded
-    | BatchIngested
-    | RoundWanted
-    | CommitsAccepted
-    | CommitsReleased
-    | CommitsWanted
-    | BodiesWanted
-    | WindowWanted
-    | WindowLoaded
-    | BlocksWanted
-    | BlocksLoaded
-    | Reconciled
-    | TopicsRefused
-    | PeersFound
-    | CircuitsTaken
-    | CircuitWanted
-    | CircuitGranted
-    | CircuitSent
-    | CircuitEnded
-    | RendezvousWanted
-    | NodesFound
-    | PresenceTold
-    | FileListWanted
-    | FilesOffered
-    | FileListLoaded
-    | FileSettled
-    | AccountWanted
-    | AccountSettled
-    | CheckDue
-    | RoomWanted
-)

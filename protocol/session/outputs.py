@@ -22,6 +22,13 @@ from protocol.session.messages import Announce, Deposit, FileDeposit, Message
 
 
 @dataclass(frozen=True, slots=True)
+class TopicOutput:
+    """Command about one topic."""
+
+    topic: TopicKey
+
+
+@dataclass(frozen=True, slots=True)
 class Send:
     """Say this to the peer."""
 
@@ -29,85 +36,74 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadSummary:
+class LoadSummary(TopicOutput):
     """Summarise a topic."""
-
-    topic: TopicKey
 
 
 @dataclass(frozen=True, slots=True)
-class LoadEarlier:
+class LoadEarlier(TopicOutput):
     """Load what is held on each resting topic of a repo. `topic` is the own topic of the repo's founding epoch.
 
     `is_asked`: the peer has said its own.
     """
 
-    topic: TopicKey
     is_asked: bool
 
 
 @dataclass(frozen=True, slots=True)
-class EarlierCompared:
+class EarlierCompared(TopicOutput):
     """Verdict about all topics of a repo that rest here, once for a connection: those that may differ."""
 
-    topic: TopicKey
     differing: tuple[TopicKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class LoadPlan:
+class LoadPlan(TopicOutput):
     """Plan what to send to a peer that holds commits (named by their first bytes) and their past."""
 
-    topic: TopicKey
     held: tuple[ShortId, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class FindWanted:
+class FindWanted(TopicOutput):
     """Look up numbers of these commits."""
 
-    topic: TopicKey
     ids: tuple[CommitId, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class FindBodies:
+class FindBodies(TopicOutput):
     """Look up which of the given commits (with a relay: publications) are held with their bodies."""
 
-    topic: TopicKey
     ids: tuple[ItemId, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class LoadBatch:
+class LoadBatch(TopicOutput):
     """Read publications of these commits, as many as fit a batch."""
 
-    topic: TopicKey
     nums: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class IngestBatch:
+class IngestBatch(TopicOutput):
     """Publications from the peer, to verify and store. Those of epochs' own topics go before later ones."""
 
-    topic: TopicKey
     items: tuple[bytes, ...]
     is_own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class LoadBlocks:
+class LoadBlocks(TopicOutput):
     """Read the first of these blocks, as many as fit a frame."""
 
-    topic: TopicKey
     ids: tuple[BlockId, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class LoadWindow:
+class LoadWindow(TopicOutput):
     """Read publications of a mark: below a stated rank, the highest first, or upwards from it."""
 
-    topic: TopicKey
     mark: BranchMark
     rank: int
     is_upwards: bool
@@ -115,36 +111,32 @@ class LoadWindow:
 
 
 @dataclass(frozen=True, slots=True)
-class WindowCame:
+class WindowCame(TopicOutput):
     """Publications that were asked for by a mark. `is_last`: the peer has no more of them in that direction."""
 
-    topic: TopicKey
     asked: WindowWanted
     items: tuple[bytes, ...]
     is_last: bool
 
 
 @dataclass(frozen=True, slots=True)
-class HandOver:
+class HandOver(TopicOutput):
     """Answers to BlocksWanted: the ids, each with the block's encoding, or None where the peer has not got it."""
 
-    topic: TopicKey
     blocks: tuple[tuple[BlockId, bytes | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class OpenReconciliation:
+class OpenReconciliation(TopicOutput):
     """Begin to find out what differs of a topic, as its answerer."""
 
-    topic: TopicKey
     by_ranges: bool
 
 
 @dataclass(frozen=True, slots=True)
-class HandleFrame:
+class HandleFrame(TopicOutput):
     """A frame of a reconciliation; the first one begins it, as its asker."""
 
-    topic: TopicKey
     kind: int
     frame: bytes
 
@@ -157,10 +149,8 @@ class OpenTopics:
 
 
 @dataclass(frozen=True, slots=True)
-class FindPeers:
+class FindPeers(TopicOutput):
     """Find peers of which the peer may be told on this topic."""
-
-    topic: TopicKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +161,9 @@ class AddressSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class PresenceSeen:
+class PresenceSeen(TopicOutput):
     """Presence from the peer, which may be forged: somebody has the text of a joined topic open."""
 
-    topic: TopicKey
     box: bytes
 
 
@@ -197,10 +186,9 @@ ReachOutput = AddressSeen | PunchOutput
 
 
 @dataclass(frozen=True, slots=True)
-class LearnPeers:
+class LearnPeers(TopicOutput):
     """Addresses of followers of a topic, as the peer says."""
 
-    topic: TopicKey
     peers: tuple[PeerAddress, ...]
 
 
@@ -242,56 +230,47 @@ class CircuitClosed:
 
 
 @dataclass(frozen=True, slots=True)
-class RendezvousPossible:
+class RendezvousPossible(TopicOutput):
     """Chance of a rendezvous: the peer, which passes circuits on, has joined an epoch's own topic that it keeps."""
 
-    topic: TopicKey
-
 
 @dataclass(frozen=True, slots=True)
-class RendezvousAsked:
+class RendezvousAsked(TopicOutput):
     """Wish of the peer for a rendezvous on a topic: name it and others to each other (NodesFound)."""
 
-    topic: TopicKey
-
 
 @dataclass(frozen=True, slots=True)
-class NodesLearned:
+class NodesLearned(TopicOutput):
     """Nodes to which circuits can be asked for at the peer, which follow a topic."""
 
-    topic: TopicKey
     nodes: tuple[PeerId, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class LoadFileList:
+class LoadFileList(TopicOutput):
     """Question of the peer: which files of a topic this relay keeps, above this id."""
 
-    topic: TopicKey
     after: ShortId
 
 
 @dataclass(frozen=True, slots=True)
-class KeepFiles:
+class KeepFiles(TopicOutput):
     """Files that the peer asks this relay to keep: fetch their blocks, and answer each (FileSettled)."""
 
-    topic: TopicKey
     files: tuple[FileDeposit, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class FilesListed:
+class FilesListed(TopicOutput):
     """Answer to FileListWanted."""
 
-    topic: TopicKey
     files: tuple[ShortId, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class FilesAnswered:
+class FilesAnswered(TopicOutput):
     """Answer to FilesOffered, for some of them: the peer keeps them (""), or says why not."""
 
-    topic: TopicKey
     files: tuple[ShortId, ...]
     refusal: str
 
