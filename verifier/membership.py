@@ -495,7 +495,7 @@ class Membership:
     def describe_added(self, operation: Operation) -> "Added":
         """Return what `restore` takes to keep this operation again."""
         body = operation.body
-        said = self.offers.said_in(operation.commit_id) if isinstance(body, Offer) else None
+        said = self.offers.find_body(operation.commit_id) if isinstance(body, Offer) else None
         is_noted = (isinstance(body, Hide | MembersCheckpoint) and operation.needs == Permission.ADMIN) or (
             isinstance(body, DeviceBody) and is_signed(self._repo_id, operation)
         )

@@ -17,7 +17,7 @@ MAIN: Final = "main"
 
 @dataclass(frozen=True, slots=True)
 class BranchName:
-    """Name of a branch as it is shown, and if it is archived, or the repo's main branch."""
+    """Name of a branch as it is shown; also if the branch is archived, and if it is the repo's main one."""
 
     name: str
     is_archived: bool

@@ -83,8 +83,8 @@ class OfferStatements:
         else:
             heappushpop(offer.withdrawals, (operations.place(operation), operation))
 
-    def said_in(self, commit_id: CommitId) -> Offer | None:
-        """Return an offer as it came, or None where its note and link are not kept."""
+    def find_body(self, commit_id: CommitId) -> Offer | None:
+        """Return the body of an offer, or None where its note and link are not kept."""
         kept = self._kept.get(commit_id)
         return None if kept is None else kept.body
 

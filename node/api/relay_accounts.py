@@ -69,7 +69,7 @@ class RelayAccounts:
         """
         relay = self._find_relay()
         name = check_name(name)
-        told = [PeerAddress(one.address, self._node_key) for one in self._addresses.told]
+        told = [PeerAddress(one.address, self._node_key) for one in self._addresses.for_links]
         if not told:
             raise ServiceError(
                 "bad_config",

@@ -198,11 +198,12 @@ def make_publication(target: Target, drafted: EncodedCommit) -> WrittenCommit:
         )
     except DecodeError as error:
         raise ServiceError("bad_request", f"this cannot be a commit: {error}") from None
-    commit, made = drafted.commit, _as_made(target, drafted, publication)
+    commit, made = drafted.commit, _opened_as_made(target, drafted, publication)
     return WrittenCommit(commit.commit_id, commit.key, encoded, commit.content.timestamp, commit.rank, made)
 
 
-def _as_made(target: Target, drafted: EncodedCommit, publication: Publication) -> Opened | None:
+def _opened_as_made(target: Target, drafted: EncodedCommit, publication: Publication) -> Opened | None:
+    """Return an own commit as if it had been opened; None where its header does not say the kind of its body."""
     said = declared_kind(drafted.commit, is_root_branch=target.facts.is_root_branch)
     if said is None:
         return None

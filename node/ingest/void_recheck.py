@@ -130,7 +130,7 @@ class VoidRecheck:
         ids = [one.commit_id for one in new]
         if not self._fresh.issuperset(ids):
             return load_judged_by(self._connection, branch.num, author)
-        way = self._way_back(branch, author, end)
+        way = self._path_back(branch, author, end)
         if end.commit in ids:
             is_same = way.is_whole and not self._has_forks(branch, author, end)
             return () if is_same else load_judged_by(self._connection, branch.num, author)
@@ -242,12 +242,12 @@ class VoidRecheck:
         """Return True if a removal names a commit of a feed by its end (N2)."""
         if one.sequence > end.sequence:
             return False
-        way = self._way_back(branch, one.author, end)
+        way = self._path_back(branch, one.author, end)
         if way.is_here:
             return way.passes(one.commit_id, one.sequence)
         return not self._has_forks(branch, one.author, end)
 
-    def _way_back(self, branch: Branch, author: UserId, end: FeedEnd) -> FeedPath:
+    def _path_back(self, branch: Branch, author: UserId, end: FeedEnd) -> FeedPath:
         place = (branch.num, author, end.sequence, end.commit)
         if place not in self._ways_back:
             self._ways_back[place] = FeedPath(self._connection, branch.num, author, end.sequence, end.commit)

@@ -105,7 +105,7 @@ class Comments(RepoActions):
     async def edit(self, branch: str, comment: str, text: str) -> OfferAnswer:
         """Give a comment of this user another text, and offer that; until it is accepted, the earlier one is shown."""
         target = await self._find_document(branch)
-        own, before = await self._hub.run_blocking(self._find_own, target, comment)
+        own, before = await self._hub.run_blocking(self._find_own_comment, target, comment)
         said = _join(text, split_answer(before)[1])
         written = await self._posts.edit(comment, said)
         channel = await self._hub.run_blocking(self._find_channel, target)
@@ -122,7 +122,7 @@ class Comments(RepoActions):
     async def delete(self, branch: str, comment: str) -> OfferAnswer:
         """Delete a comment of this user: its text, and what was offered of it."""
         target = await self._find_document(branch)
-        own, _ = await self._hub.run_blocking(self._find_own, target, comment)
+        own, _ = await self._hub.run_blocking(self._find_own_comment, target, comment)
         written = await self._posts.delete(comment)
         channel = await self._hub.run_blocking(self._find_channel, target)
         if channel is not None and channel[0].num == own.num:
@@ -191,7 +191,7 @@ class Comments(RepoActions):
 
     async def _own_repo(self) -> Repo:
         """Return this user's repo of comments, made when first needed."""
-        owned = await self._hub.run_blocking(self._find_own_repo)
+        owned = await self._hub.run_blocking(self._find_own_comment_repo)
         return owned or await create_repo(self._hub, self._author, COMMENTS_REPO)
 
     async def _withdraw(self, target: Branch, own: Branch, *, is_open: bool) -> str:
@@ -207,7 +207,7 @@ class Comments(RepoActions):
 
     # --- in threads ---
 
-    def _find_own_repo(self) -> Repo | None:
+    def _find_own_comment_repo(self) -> Repo | None:
         replica, me = self._hub.replica, self._author.user
         now_ms = self._hub.clock_ms()
         return next(
@@ -229,7 +229,7 @@ class Comments(RepoActions):
 
     def _find_channel(self, target: Branch) -> tuple[Branch, FoundOffer] | None:
         """Return this user's branch of comments that are shown at once, and its offer; None where it is not trusted."""
-        repo = self._find_own_repo()
+        repo = self._find_own_comment_repo()
         name = f"on {id_text(target.branch_id)}"
         for own in () if repo is None else self._hub.replica.branches_in(repo.num):
             if own.name == name:
@@ -239,7 +239,7 @@ class Comments(RepoActions):
                 return (own, accepted[-1]) if accepted else None
         return None
 
-    def _find_own(self, target: Branch, comment: str) -> tuple[Branch, str]:
+    def _find_own_comment(self, target: Branch, comment: str) -> tuple[Branch, str]:
         """Find the branch of a comment of this user, and its text."""
         replica = self._hub.replica
         try:

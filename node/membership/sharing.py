@@ -398,7 +398,7 @@ class Sharing:
         own = self._network.introducer.own.peer
         found = [
             (PeerAddress(one.address, own), one.reach if one.reach is not None else Reach.MACHINE)
-            for one in self._addresses.told
+            for one in self._addresses.for_links
         ]
         found += [
             (PeerAddress(state.address, state.peer), told_reach(state.address))

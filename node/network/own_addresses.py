@@ -228,7 +228,7 @@ class OwnAddresses:
         ]
 
     @property
-    def told(self) -> list[OwnAddress]:
+    def for_links(self) -> list[OwnAddress]:
         """Choose addresses for a link: the farthest reaching, and one for this network in any case."""
         known = self.known if self._advertise != NOTHING else []
         chosen = known[:OWN_ADDRESSES_TOLD_MAX]
@@ -275,7 +275,7 @@ class OwnAddresses:
     @property
     def public(self) -> list[str]:
         """List addresses for links that everybody could dial, whether or not that is known to work; numbers alone."""
-        return [one.address for one in self.told if is_public(one.address)]
+        return [one.address for one in self.for_links if is_public(one.address)]
 
     @property
     def forwarded(self) -> str | None:
@@ -283,7 +283,7 @@ class OwnAddresses:
         return next((one.address for one in self._at_router() if one.reach is Reach.EVERYBODY), None)
 
     def _at_router(self) -> list[OwnAddress]:
-        """Return what the router forwards. Where peers see another host, a further router stands before it, or it lies."""
+        """Return the address that the router forwards here. Its reach is unknown where peers see another host."""
         mapping = self.router.mapping
         if mapping is None:
             return []

@@ -365,7 +365,7 @@ class RelayService:
         return refusal
 
     async def drop_file(self, file_num: int, bill: WorkBill) -> None:
-        """Keep a file no more: its tree is none. Raises StorageError."""
+        """Drop a file whose blocks form no tree. Raises StorageError."""
 
         def drop() -> None:
             with self._database.write(is_patient=True) as connection:

@@ -184,7 +184,7 @@ class Hide(Wire, frozen=True, tag="hide1"):
 
 
 class BranchEdit(Wire, frozen=True, tag="branch-edit1"):
-    """Names a branch anew, or archives it or takes it back; None leaves as it is."""
+    """Renames a branch, archives it, or takes it back from the archive. None leaves as it is."""
 
     branch: BranchId
     name: Name | None
@@ -247,7 +247,7 @@ class Approve(Wire, frozen=True, tag="approve1"):
 
 
 class Checkpoint(Wire, frozen=True, tag="checkpoint1"):
-    """Merges the heads that a proposal names: what the signers approved of, and nothing after it, stands before this."""
+    """Merges the heads that a proposal names. What the signers approved stands before this, and nothing that came later."""
 
     proposal: CommitId
 

@@ -66,7 +66,7 @@ class NumberSet:
 
 @dataclass(slots=True)
 class Rounds:
-    """Beside `Comparing`: the summaries of the present round, and what waits."""
+    """Summaries of a topic's present round, and frames that wait: what the state `Comparing` leaves open."""
 
     number: int = 0
     own: SummaryLoaded | None = None

@@ -94,7 +94,7 @@ class Problem:
 
 @dataclass(slots=True)
 class Damage:
-    """Damaged blocks, as far as what names them is here."""
+    """Damaged blocks that a row or a pack of this store still names."""
 
     rows: dict[int, int] = field(default_factory=dict)  # numbers of rows, with the keys of their ids
     packed: dict[int, BlockId] = field(default_factory=dict)  # numbers among the packed, with their ids

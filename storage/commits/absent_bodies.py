@@ -239,7 +239,7 @@ def load_old_posts(
 
 
 def count_old_posts(connection: Connection, old: OldPosts) -> tuple[int, int]:
-    """Count old posts of a branch: whose bodies are here, and whose are spared. Costs O(commits of the branch)."""
+    """Count a branch's old posts whose bodies are here, and those whose bodies were given up. Costs O(its commits)."""
     is_counted = is_old_post(old) & ~commits.c.is_void & is_body_here()
     here = select(func.count()).select_from(commits).where(is_counted)
     spared = select(func.count()).select_from(commits.join(erasures, erasures.c.commit_num == commits.c.num))

@@ -49,7 +49,7 @@ class AccountRow:
 
 @dataclass(frozen=True, slots=True)
 class JoinedAccount:
-    """Result of a link: an account's bytes, or why there is none."""
+    """Outcome for a node that shows a link: the account's quota and use in bytes, or why it has no account."""
 
     refusal: str = ""
     quota: int = 0

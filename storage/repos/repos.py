@@ -274,7 +274,7 @@ def set_writing_epoch(connection: Connection, repo_num: int, epoch_num: int, *, 
 
 
 def posts_from(days: int, now_ms: int) -> int:
-    """Return the time (unix ms) from which on posts are kept, where those of some days are; 0: of any age."""
+    """Return the time (unix ms) at which the last `days` days began; 0 where `days` is 0, which stands for any age."""
     return max(1, now_ms - days * DAY_MS) if days else 0
 
 

@@ -50,5 +50,5 @@ def row_changes(connection: Connection) -> RowChanges:
 
 
 def forget_row_changes(connection: Connection) -> None:
-    """Forget the notes: memory has read what was noted, or the transaction was undone."""
+    """Forget the noted changes: memory has read them, or the transaction was undone."""
     connection.info.pop(_KEY, None)

@@ -97,10 +97,10 @@ async def test_a_link_names_few_and_one_for_this_network_among_them() -> None:
         f"2606:2800:{number}::1/64" for number in range(9)
     ]
     own = await _own("*:5", *public, *LAN, advertise="host.example:7")
-    told = own.told
+    told = own.for_links
     assert len(told) == OWN_ADDRESSES_TOLD_MAX
     assert [one.reach for one in told] == [FAR, FAR, FAR, NEAR]
-    assert (await _own("*:5", *LAN, advertise="nothing")).told == []
+    assert (await _own("*:5", *LAN, advertise="nothing")).for_links == []
 
 
 async def test_a_change_is_noticed_and_ends_what_was_known_of_the_old_network(

@@ -149,7 +149,7 @@ async def test_a_mapping_is_renewed_at_half_its_time_with_the_port_that_was_give
     assert asked.pauses == [1800, 1800]
     assert asked.wanted == [Wanted(7474, 7474), Wanted(7474, 7001), Wanted(7474, 7001)]
     assert own.router.state is RouterState.MAPPED
-    assert own.told[0].address == f"{PUBLIC}:7001"
+    assert own.for_links[0].address == f"{PUBLIC}:7001"
     assert own.reach is Reach.EVERYBODY
 
 

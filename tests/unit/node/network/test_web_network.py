@@ -117,10 +117,10 @@ def test_a_host_that_links_name_by_websocket_counts_as_that_host() -> None:
 )
 def test_an_advertised_websocket_address_is_told_with_its_reach(address: str, reach: Reach) -> None:
     assert told_reach(address) is reach
-    (first, *_) = OwnAddresses("127.0.0.1:7474", address).told
+    (first, *_) = OwnAddresses("127.0.0.1:7474", address).for_links
     assert (first.address, first.reach, first.found_by) == (address, reach, FoundBy.CONFIGURED)
 
 
 def test_links_name_each_address_that_is_advertised() -> None:
-    stated = OwnAddresses("10.0.0.1:7474", "relay.example:7474, wss://relay.example").told
+    stated = OwnAddresses("10.0.0.1:7474", "relay.example:7474, wss://relay.example").for_links
     assert [one.address for one in stated] == ["relay.example:7474", "wss://relay.example", "10.0.0.1:7474"]
