@@ -2,14 +2,14 @@
 
 python benchmarks/bench_analyze.py [sizes, 10000 by default] [engines, local,spark by default] [nodes]
 
-Commits are those of `bench_statistics`, as an export with a manifest. With `nodes` each size is that of one of so many
-exports, nine tenths of which all have; the measure is then one export of as many rows. The engine `bare` is the least
-that the same order and nine of the tables cost without Ravel's frame: DuckDB and the kernel, in a process of its own;
-`nine` is the local engine on these tables alone, likewise. `again` is the local engine into the folder of an analysis of the
-same exports before the last hundredth of all rows came, which is of a few branches: of many nodes that is what the last
-tenth of them has alone. Timed is the whole command, in a process of its own: start, check of the export, order, comparison
-with the stated ranks, all tables, the page. Processor time is of all its processes. Memory is the largest sum of their
-resident memory, sampled.
+Commits stand in tangles of Zipf sizes (a fiftieth of their number), written by a hundredth as many authors, as an export
+with a manifest. With `nodes` each size is that of one of so many exports, nine tenths of which all have; the measure is
+then one export of as many rows. The engine `bare` is the least that the same order and nine of the tables cost without
+Ravel's frame: DuckDB and the kernel, in a process of its own; `nine` is the local engine on these tables alone, likewise.
+`again` is the local engine into the folder of an analysis of the same exports before the last hundredth of all rows came,
+which is of a few branches: of many nodes that is what the last tenth of them has alone. Timed is the whole command, in a
+process of its own: start, check of the export, order, comparison with the stated ranks, all tables, the page. Processor
+time is of all its processes. Memory is the largest sum of their resident memory, sampled.
 """
 
 import json
@@ -33,8 +33,8 @@ from analytics.order.branch_tasks import linearize_batches
 from analytics.reading.times import bucket_for
 from analytics.tables.definitions import TABLES
 from benchmarks import statistics_sql
-from benchmarks.bench_statistics import Graph, write_commits, zipf_graph
 from benchmarks.common import figure, note, timed
+from benchmarks.export_rows import Graph, write_commits, zipf_graph
 from benchmarks.memory import peak_of_all, processor_time_of_all
 from ravel.exports.schema import COMMITS, EXPORT_FORMAT, MANIFEST_NAME, SCHEMA_VERSION
 from tests.support.read_exports import read_export

@@ -1,4 +1,4 @@
-"""Some of Ravel's tables in plain SQL of DuckDB, written apart from `analytics/tables/definitions` to check them.
+"""Some of Ravel's tables in plain SQL of DuckDB, written apart from `analytics/tables/definitions`: their least cost.
 
 They find by joins what the definitions take from the task that orders a branch.
 
@@ -129,19 +129,3 @@ TABLES: Final[Mapping[str, str]] = {
     name: _with_names(query) if name in _NAMED else query for name, query in _QUERIES.items()
 }
 """Table -> its query, in the order in which an analysis writes them."""
-
-KEYS: Final[Mapping[str, tuple[str, ...]]] = {
-    "branches": ("branch_id",),
-    "widths": ("branch_id", "rank"),
-    "authors": ("author",),
-    "merges": ("branch_id",),
-    "feeds": ("branch_id", "author"),
-    "kinds": ("repo_id", "body_kind"),
-    "activity": ("author", "bucket_start"),
-    "growth": ("branch_id", "bucket_start"),
-    "heads": ("branch_id", "bucket_start"),
-}
-"""Table -> what tells its rows apart."""
-
-PERCENTILES: Final = {"waited_p50": 0.5, "waited_p90": 0.9, "apart_p50": 0.5, "apart_p90": 0.9}
-"""Of `merges`: Spark's are approximate from 50,000 values on, within a hundred thousandth of the rows."""
