@@ -16,21 +16,15 @@ from trio.testing import MockClock, memory_stream_pair
 from node.authoring.drafting import Draft
 from node.sync.connection import Connection, Ended
 from node.wire.transport import TransportError
-from protocol.codec import encode
 from protocol.crypto.hashing import block_id
 from protocol.formats.content import Post
-from protocol.ids import Digest, ShortId
 from protocol.limits.formats import TIMESTAMP_MAX_MS
 from protocol.limits.peers import (
     BATCHES_OF_TOPIC_MAX,
     IDLE_TIMEOUT_SECONDS,
     SEND_TIMEOUT_SECONDS,
-    SUMMARY_HEAD_COUNT_MAX,
 )
-from protocol.session.machines.comparing import Comparing
-from protocol.session.messages import Fetch, Goodbye, KeepAlive, Publications, Receipt, Reconcile
-from protocol.session.reconciliation.reconciler import FrameKind
-from protocol.session.reconciliation.symbols import AskSymbols
+from protocol.session.messages import Fetch, Goodbye, KeepAlive, Publications, Receipt
 from storage.commits.blocks import SHARED_SIZE_MIN
 from storage.schema.schema import blocks
 from tests.support.builders import publications_of, writing_topic
@@ -148,19 +142,6 @@ async def test_ten_thousand_commits_wait_in_the_store_for_who_takes_none_and_non
     assert stranger.ended == Ended("peer_left")
 
 
-async def test_publications_of_another_topic_end_the_connection(
-    tmp_path: Path, autojump_clock: MockClock
-) -> None:
-    with open_nodes(tmp_path, "alice") as (alice,):
-        _, branch = alice.create_repo()
-        others = tuple(publications_of(alice.replica, branch))
-        async with met(alice) as stranger:
-            topic = await stranger.join(alice.epoch().topic)
-            await stranger.say(Publications(topic, others))
-            assert await stranger.hear(Goodbye) == Goodbye("other_topic")
-    assert stranger.ended == Ended("other_topic")
-
-
 @pytest.mark.slow
 async def test_the_same_publication_for_ever_is_stored_once_and_acknowledged_each_time(
     tmp_path: Path, autojump_clock: MockClock
@@ -179,38 +160,6 @@ async def test_the_same_publication_for_ever_is_stored_once_and_acknowledged_eac
         assert alice.digest(branch) == before
         assert alice.hub.totals.already == 200 * len(items)
     assert stranger.ended == Ended("peer_left")
-
-
-async def test_a_billion_commits_that_are_said_to_be_there_cost_nothing(
-    tmp_path: Path, autojump_clock: MockClock
-) -> None:
-    """Who holds less waits: it asks for nothing, opens nothing, and leaves when nothing comes."""
-    with open_nodes(tmp_path, "alice") as (alice,):
-        alice.create_repo()
-        async with met(alice) as stranger:
-            heads = tuple(ShortId(number.to_bytes(16, "big")) for number in range(SUMMARY_HEAD_COUNT_MAX))
-            await stranger.compare(alice.epoch().topic, 10**9, heads, Digest(b"d" * 32))
-            await trio.sleep(1)
-            (progress,) = [one for one in _connection(alice).topics if one.is_joined]
-            assert (progress.behind, progress.to_send, progress.comparing) == (10**9 - 1, 0, Comparing.BEHIND)
-    assert stranger.ended == Ended("idle")
-
-
-async def test_a_reconciliation_that_never_ends_is_ended(
-    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("protocol.session.reconciliation.reconciler.RECONCILIATION_FRAME_COUNT_MAX", 5)
-    with open_nodes(tmp_path, "alice") as (alice,):
-        _, branch = alice.create_repo()
-        alice.write(branch, "one more than the stranger has")
-        async with met(alice) as stranger:
-            followed = writing_topic(alice.replica, branch).topic
-            topic = await stranger.compare(followed, 1, (ShortId(b"h" * 16),), Digest(b"d" * 32))
-            for start in range(48, 54):
-                await stranger.hear(Reconcile)
-                await stranger.say(Reconcile(topic, FrameKind.ASK_SYMBOLS, encode(AskSymbols(start, 1))))
-            assert await stranger.hear(Goodbye) == Goodbye("bad_reconciliation:too_many_frames")
-    assert stranger.ended == Ended("bad_reconciliation:too_many_frames")
 
 
 @pytest.mark.slow

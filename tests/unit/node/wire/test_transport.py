@@ -365,7 +365,7 @@ async def test_a_frame_that_comes_in_small_pieces_is_held_in_few_parts() -> None
         assert len(receiving._parts) <= 2 + 20_000 // (4 * KIB) + 1
 
 
-@pytest.mark.parametrize("step", [1, 7, 4096, 100_000])
+@pytest.mark.parametrize("step", [1, 2, 7, 19, 20, 21, 64, 4096, 100_000])
 async def test_frames_come_whole_however_they_are_cut(step: int) -> None:
     frames = [b"first", bytes(range(256)) * 40, b"\0", b"x" * 30_000, b"last"]
     with fail_after(DEADLINE_SECONDS):

@@ -93,12 +93,6 @@ async def test_repeated_and_swapped_frames_are_refused() -> None:
     assert await replay(ScriptedStream(wire[:start] + rest)) == ([], "bad_frame")
 
 
-@pytest.mark.parametrize("step", [1, 2, 7, 19, 20, 21, 64])
-async def test_delivery_in_any_pieces(step: int) -> None:
-    wire = await recorded_session()
-    assert await replay(ScriptedStream(wire, step)) == (FRAMES, "end")
-
-
 async def test_oversized_length_is_refused_before_its_body_is_read() -> None:
     for size, reason in (
         (FRAME_SIZE_MAX, "closed"),
