@@ -109,6 +109,17 @@ _UNREAD_OF_TOPIC = (
     .order_by(pending.c.num)
     .limit(UNREAD_SENT_MAX)
 )
+_UNREAD_WITH_KEYS = (
+    select(pending.c.num, pending.c.commit_id)
+    .where(pending.c.topic_num == bindparam("topic"), pending.c.reason == UNREAD)
+    .where(pending.c.id_key.in_(bindparam("keys", expanding=True)))
+    .order_by(pending.c.num)
+)
+_UNREAD_PUBLICATIONS = (
+    select(pending_publications.c.publication)
+    .where(pending_publications.c.pending_num.in_(bindparam("keys", expanding=True)))
+    .order_by(pending_publications.c.pending_num)
+)
 _UNREAD_TOPICS = select(pending.c.topic_num).where(pending.c.reason == UNREAD).distinct()
 _UNREAD_OF_BRANCH, _WAITING_OF_BRANCH = _UNREAD.where(_OF_BRANCH), _WAITING.where(_OF_BRANCH)
 _LAST_REJECTED = select(func.coalesce(func.max(rejections.c.num), 0)).where(
@@ -357,9 +368,11 @@ def find_unread(
     """Return numbers (negative) of a topic's unread commits, oldest first: of these ids, or the first UNREAD_SENT_MAX."""
     if ids is None:
         return array("q", (-num for num, _ in select_rows(connection, _UNREAD_OF_TOPIC, topic=topic_num)))
-    query = _UNREAD_OF_TOPIC.where(pending.c.id_key.in_([id_key(raw) for raw in ids]))
-    rows = connection.execute(query, {"topic": topic_num})
-    return array("q", (-num for num, commit_id in rows if commit_id in ids))
+    wanted, found = set(ids), array("q")
+    for part in chunks([id_key(raw) for raw in wanted]):
+        rows = select_in(connection, _UNREAD_WITH_KEYS, part, topic=topic_num)
+        found.extend(-num for num, commit_id in rows if commit_id in wanted)
+    return found
 
 
 def find_unread_topics(connection: Connection) -> set[int]:
@@ -371,10 +384,8 @@ def load_unread(connection: Connection, nums: Sequence[int], size_target: int) -
     """Load publications of unread commits by (negative) number, in order, until `size_target` bytes are passed."""
     items: list[bytes] = []
     size = 0
-    kept = pending_publications.c
     for part in chunks([-num for num in nums]):
-        query = select(kept.publication).where(kept.pending_num.in_(part)).order_by(kept.pending_num)
-        for publication in connection.execute(query).scalars():
+        for (publication,) in select_in(connection, _UNREAD_PUBLICATIONS, part):
             if items and size >= size_target:
                 return items
             items.append(publication)

@@ -125,8 +125,8 @@ def load_ids(connection: Connection, kept: TopicSet, nums: Sequence[int]) -> lis
     """Load the ids of those in the set with these numbers, without damaged ones, in no order. Costs O(nums)."""
     found: list[ItemId] = []
     for part in chunks(nums, min(LOOKUP_COUNT_MAX, _read_at_once(kept))):
-        rows = connection.execute(_select(kept).where(kept.tables.commits.c.num.in_(part))).all()
-        found += _ids(connection, kept, rows)
+        query = _numbered(kept.tables, of_publications=kept.of_publications)
+        found += _ids(connection, kept, [*select_in(connection, query, part)])
     return found
 
 
@@ -168,6 +168,13 @@ def _keyed(tables: TopicTables, *, of_publications: bool, is_whole: bool) -> "Se
         return query.where(~select(relay_bare.c.commit_num).where(is_bare).exists())
     # Before blocks are read: what was erased is asked for most often.
     return query.where(func.length(columns.block_nums) > BLOCK_NUM_SIZE)
+
+
+@cache
+def _numbered(tables: TopicTables, *, of_publications: bool) -> "Select[Any]":
+    """Build the query of `load_ids`, once as that of `_find_rows`."""
+    query = _select(TopicSet(tables, 0, TopicKey(b""), of_publications))
+    return query.where(tables.commits.c.num.in_(bindparam("keys", expanding=True)))
 
 
 HAS_PUBLICATION_KEYS: Final = (
