@@ -19,10 +19,14 @@ _KEY_COMMANDS: Final = frozenset({"fsck", "gc", "init", "key", "run", "up"})
 """Commands that open the folder's keys, and so take a passphrase."""
 _OPTION: Final = r"--passphrase-file (?:[^\s'\"]|'[^']*'|\"[^\"]*\")+ "
 _COMMAND: Final = re.compile(rf"(?<![\w./:-])ravel ({_OPTION})?(?=({'|'.join(COMMANDS)})\b)")
-_BEFORE_ANOTHERS: Final = re.compile(r"(?:\bthere: |\b(?:an admin|who runs it)\b[^;.]*)$")
-"""Words before a command that somebody else types."""
+_BEFORE_ANOTHERS: Final = re.compile(
+    r"(?:\bthere: |\bthe new computer's |"
+    r"\b(?:an admin|who runs it|these sign|ein Admin|diese unterschreiben)\b[^;.]*)$"
+)
+"""Words before a command that somebody else types, in each language."""
 _BEHIND_ANOTHERS: Final = re.compile(
-    r"[^`;]*` (?:there\b|on (?:the other|their|that) node|on the first device)"
+    r"[^`;]*` (?:(?:prints it |printed )?there\b|on (?:the other|the new|the first|their|that) (?:node|computer|device)\b"
+    r"|dort\b|auf (?:dem|deren) (?:(?:anderen|neuen|ersten) )?(?:Node|Computer|Gerät)\b)"
 )
 """The rest of a command that is typed on another node, and the words behind it."""
 _options: Final[ContextVar[tuple[str, str]]] = ContextVar("options", default=("ravel", ""))

@@ -413,5 +413,5 @@ def _parse(text: str) -> RecoveryText:
         raise ServiceError(
             "bad_link",
             "a text is incomplete or mistyped" if is_cut else f"this is no text of a friend: {error}",
-            "copy all of what `ravel recovery sign` printed",
+            "copy all of what `ravel recovery sign` printed there",
         ) from None
