@@ -74,8 +74,7 @@ class Recovery:
                 "not_found", "you are a member of no repo", "ravel repo create NAME, or ravel repo join -"
             )
         keys = await self._hub.run_blocking(self._find_friends, friends, repos)
-        if self._author.user in keys:
-            raise ServiceError("bad_request", "you are no friend of your own", "name other members")
+        self._check_persons(len(friends), keys, repos)
         least, most = len(keys) // 2 + 1 if keys else 0, len(keys)
         need = least if need is None else need
         if not least <= need <= most:
@@ -137,6 +136,19 @@ class Recovery:
     def _find_friends(self, texts: Sequence[str], repos: Sequence[Repo]) -> list[UserId]:
         """Find users by id or by name in any of some repos, each once and sorted."""
         return sorted({self._find_key(text, repos) for text in texts})
+
+    def _check_persons(self, named: int, keys: Sequence[UserId], repos: Sequence[Repo]) -> None:
+        """Raise ServiceError where this person is among friends, or two of them are one person, who would sign twice."""
+        persons = {
+            user: person for repo in repos for user, person in self._hub.replica.persons(repo.repo_id).items()
+        }
+        found, me = {persons.get(one, one) for one in keys}, self._author.user
+        if persons.get(me, me) in found:
+            raise ServiceError("bad_request", "you are no friend of your own", "name other members")
+        if len(found) < named:
+            raise ServiceError(
+                "bad_request", "two of these friends are the same person", "name each person once"
+            )
 
     def _find_key(self, text: str, repos: Sequence[Repo], advice: str = "") -> UserId:
         found = set[UserId]()

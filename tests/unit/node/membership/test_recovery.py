@@ -67,6 +67,23 @@ async def friends_of_ann(people: list[Node], folder: Path) -> Repo:
     return work
 
 
+async def test_who_signs_twice_is_no_two_friends(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, _, ben, cat, _ = people
+    await friends_of_ann(people, tmp_path)
+    for twice in (["Ben", user(ben)], ["Ben", "Ben", "Cat"]):
+        with pytest.raises(ServiceError, match="two of these friends are the same person"):
+            await recovery(ann, tmp_path).name_friends(twice, None, "")
+    computers = {cat.author.user: ben.author.user}
+    monkeypatch.setattr(type(ann.replica), "persons", lambda *_: computers)
+    with pytest.raises(ServiceError, match="two of these friends are the same person"):
+        await recovery(ann, tmp_path).name_friends(["Ben", "Cat", "Dan"], None, "")
+    computers[cat.author.user] = ann.author.user
+    with pytest.raises(ServiceError, match="you are no friend of your own"):
+        await recovery(ann, tmp_path).name_friends(["Ben", "Cat", "Dan"], None, "")
+
+
 async def signed(node: Node, folder: Path, new: Node) -> str:
     """Return a friend's text for Ann's new key."""
     answer = await recovery(node, folder).sign("Ann", user(new))
