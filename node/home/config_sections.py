@@ -234,11 +234,11 @@ class RelayConfig:
         what strangers from one subnet (24 bits of an IPv4 address, 48 of an IPv6 one) brought together. Files take
         seven eighths of each. When all is full, topics are forgotten, those of strangers first, then the longest
         untouched; `ravel relay pin` excepts one.""",
-        whole(1, SIZE_MAX_MIB),
+        whole(1, SIZE_MAX_MIB, "MiB"),
     )
-    topic_size_max: int = key(2_048, read=whole(1, SIZE_MAX_MIB))
-    peer_size_max: int = key(4_096, read=whole(1, SIZE_MAX_MIB))
-    subnet_size_max: int = key(8_192, read=whole(1, SIZE_MAX_MIB))
+    topic_size_max: int = key(2_048, read=whole(1, SIZE_MAX_MIB, "MiB"))
+    peer_size_max: int = key(4_096, read=whole(1, SIZE_MAX_MIB, "MiB"))
+    subnet_size_max: int = key(8_192, read=whole(1, SIZE_MAX_MIB, "MiB"))
     peer_topics_max: int = key(
         10_000,
         """Topics that one peer without an account, and that strangers from one subnet together, may have here at a
@@ -262,9 +262,9 @@ class RelayConfig:
         4_096,
         """KiB per second, and MiB per day, that one peer may send and get on all its circuits. Strangers from one
         subnet together have twice as much.""",
-        whole(CIRCUIT_RATE_MIN, 16_777_216),
+        whole(CIRCUIT_RATE_MIN, 16_777_216, "KiB per second"),
     )
-    circuit_day_max: int = key(20_480, read=whole(1, SIZE_MAX_MIB))
+    circuit_day_max: int = key(20_480, read=whole(1, SIZE_MAX_MIB, "MiB"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,13 +285,13 @@ class StorageConfig:
         some days (the same in all repos; 7 at least, by the post's own date) leave this computer once a member's computer
         that keeps them all has shown them: files first, and with a database elsewhere files alone. What you wrote,
         documents and who wrote when stay, and what a relay keeps, which counts too.""",
-        whole(0, SIZE_MAX_MIB),
+        whole(0, SIZE_MAX_MIB, "MiB"),
     )
     erase_after_days: int = key(
         0,
         """Days after which `ravel gc` erases bodies that a compaction of their branch lets go, since that came here;
         0: never.""",
-        whole(0, ERASE_AFTER_DAYS_MAX),
+        whole(0, ERASE_AFTER_DAYS_MAX, "days"),
     )
 
 

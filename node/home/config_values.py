@@ -79,12 +79,13 @@ class OneOf:
         return read_text(value)
 
 
-def whole(low: int, high: int) -> Read:
-    """Return the reader of a number within bounds, both included."""
+def whole(low: int, high: int, unit: str = "") -> Read:
+    """Return the reader of a number within bounds, both included. The unit is for who types another one."""
+    most = f"{high} {unit}" if unit else f"{high}"
 
     def read(value: object) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-            raise ValueError(f"is a number from {low} to {high}, not {shorten(value)}")
+            raise ValueError(f"is a number from {low} to {most}, not {shorten(value)}")
         return value
 
     return read

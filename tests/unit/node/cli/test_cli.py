@@ -152,14 +152,15 @@ def test_a_bad_expiry_is_refused_before_anything_is_asked(
     assert run_command(monkeypatch, "repo", "invite", "x", "--expires", "soon") != 0
 
 
-def test_a_value_that_begins_with_a_minus_is_told_its_bounds(
+def test_a_number_out_of_bounds_is_told_them_and_its_unit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("RAVEL_HOME", str(tmp_path / "home"))
     run_command(monkeypatch, "init", "--clear")
-    code = run_command(monkeypatch, "config", "set", "storage.size_max", "-3")
-    assert code == ERROR_KINDS["bad_config"].exit_code
-    assert "size_max is a number from 0 to 1073741824, not -3" in capsys.readouterr().err
+    for typed, said in (("-3", "-3"), ("10 GB", "'10 GB'")):
+        code = run_command(monkeypatch, "config", "set", "storage.size_max", typed)
+        assert code == ERROR_KINDS["bad_config"].exit_code
+        assert f"size_max is a number from 0 to 1073741824 MiB, not {said}" in capsys.readouterr().err
 
 
 def test_a_no_changes_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
