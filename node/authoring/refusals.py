@@ -72,6 +72,6 @@ def _name_seniors(people: People, repo_id: RepoId, code: str, seniors: Seniors) 
         f"senior to {removed}: {', '.join(dict.fromkeys(map(name, seniors.members)))}; ask one of them"
     )
     if not seniors.members:
-        next_step = f"nobody is senior to {removed}, who alone can step down: `ravel repo leave`"
+        next_step = f"nobody is senior to {removed}, who alone can leave"
     message = f"you are not senior to {removed} there (rule M7)"
     return RefusedByRules("not_permitted", message, next_step, code)
