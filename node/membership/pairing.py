@@ -51,6 +51,7 @@ from ravel.types.devices import (
     StayedDevice,
 )
 from storage.repos.repos import Repo
+from verifier.operations import Operation
 from verifier.places import find_heirs, find_keys, find_moves
 
 _REPO_NAME: Final = "devices"
@@ -399,25 +400,25 @@ class Pairing:
                 membership = replica.membership(repo.repo_id)
                 credentials_of = cache(membership.now().credentials_of)
                 grants = membership.operations.recovery_grants
-                counting = [
-                    (one, one.body)
-                    for member in grants.keys() & mine
-                    for one in grants[member]
-                    if isinstance(one.body, RecoveryGrant) and one in credentials_of(one.body.user)
-                ]
+                counting: dict[UserId, list[tuple[Operation, RecoveryGrant]]] = {}
+                for member in grants.keys() & mine:
+                    for one in membership.operations.in_order(grants[member]):
+                        if isinstance(one.body, RecoveryGrant) and one in credentials_of(one.body.user):
+                            counting.setdefault(one.body.user, []).append((one, one.body))
                 held = held_otherwise(membership, me) or 0
-            for one, body in counting:
-                if body.user == me and held >= body.permission:  # granted since: nothing is left to do
+            for user, pairs in counting.items():  # several friends may publish beside each other
+                given = [body for _, body in pairs]
+                if user == me and held >= max(body.permission for body in given):  # granted since
                     continue
-                friends = [signed.friend for signed in body.signatures]
+                friends = list(dict.fromkeys(one.friend for body in given for one in body.signatures))
                 view: LetInDevice = {
-                    "device": id_text(body.user),
-                    "this": body.user == me,
+                    "device": id_text(user),
+                    "this": user == me,
                     "repo": id_text(repo.repo_id),
                     "name": repo.name,
                     "friends": [*map(id_text, friends)],
                     "friend_names": [*map(name, friends)],
-                    "time": one.timestamp // 1000,
+                    "time": pairs[0][0].timestamp // 1000,
                 }
                 found.append(view)
         return found

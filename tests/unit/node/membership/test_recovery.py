@@ -136,6 +136,21 @@ async def test_two_of_three_friends_let_a_new_key_in(
         await recovery(cat, tmp_path).sign("Ann", user(new))
 
 
+async def test_what_two_friends_publish_beside_each_other_is_told_once(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    ann, new, ben, cat, dan = people
+    await friends_of_ann(people, tmp_path)
+    texts = [await signed(one, tmp_path, new) for one in (ben, cat)]
+    for one in (ben, dan):
+        (done,) = (await recovery(one, tmp_path).finish(texts))["repos"]
+        assert done["let_in"]
+    await settle(ben, ann, dan)
+    service = service_of(ann, tmp_path).people
+    (let_in,) = (await service.pairing.list_all())["let_in"]
+    assert (let_in["device"], sorted(let_in["friend_names"])) == (user(new), ["Ben", "Cat"])
+
+
 async def test_a_forged_text_of_a_friend_does_not_hide_the_true_one(
     people: list[Node], tmp_path: Path, autojump_clock: MockClock
 ) -> None:
