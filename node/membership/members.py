@@ -254,7 +254,10 @@ class Members(RepoActions):
                     kept = held_otherwise(membership, one, _keys(membership, me))
                     if _find_refusal(membership, me, one, kept) is None:
                         users[one], staying = kept, {*staying, one}
-            others = sorted({*users_of(persons, user), *companions, *staying} - (users.keys() - staying))
+            same = users_of(persons, user)
+            if user != me and me in same:  # who removes one device of its own goes on with the others
+                same = set()
+            others = sorted({*same, *companions, *staying} - (users.keys() - staying))
             others = [one for one in others if now.permission(one) is not None]
         return _Removal(users, user, others)
 

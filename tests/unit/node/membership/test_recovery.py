@@ -149,6 +149,8 @@ async def test_what_two_friends_publish_beside_each_other_is_told_once(
     service = service_of(ann, tmp_path).people
     (let_in,) = (await service.pairing.list_all())["let_in"]
     assert (let_in["device"], sorted(let_in["friend_names"])) == (user(new), ["Ben", "Cat"])
+    removed = await service.members.remove("work", user(new), "")
+    assert removed["other_devices"] == [], "Ann is not told to exclude herself next"
 
 
 async def test_a_forged_text_of_a_friend_does_not_hide_the_true_one(
