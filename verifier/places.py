@@ -14,15 +14,67 @@ from verifier.operations import Operation, Operations
 from verifier.resolution import Resolution
 
 
-def find_moves(operations: Operations, now: Resolution) -> dict[UserId, Operation]:
-    """Map each user who passed its place on, and is no member now, to its move that counts. Costs O(removals).
+def find_moves(operations: Operations, now: Resolution, own: UserId | None = None) -> dict[UserId, Operation]:
+    """Map each user who passed its place on to its move that counts, also where it is a member again. Costs O(removals).
 
-    Of moves beside one another, which a copied key can make, this is the first in canonical order.
+    Of one user's moves the first counts here. A copy of its key can make others beside that: if they are to other users who
+    are members, or whose place members have, none of them is taken (`find_claims`). The user `own` knows better: it takes
+    the move to itself, or its own first one.
     """
+    counting = _find_counting(operations, now)
+    claims = _find_contested(operations, counting)
     found: dict[UserId, Operation] = {}
+    for user, moves in counting.items():
+        known = moves if user == own or user not in claims else [one for one in moves if _taker(one) == own]
+        if known:
+            found[user] = known[0]
+    return found
+
+
+def find_claims(operations: Operations, now: Resolution) -> dict[UserId, list[UserId]]:
+    """Map each user whose place several others claim to these: its key was copied. Costs O(removals).
+
+    One of them has it again, and is shown so, once the others are excluded.
+    """
+    counting = _find_counting(operations, now)
+    claims = _find_contested(operations, counting)
+    return {
+        user: takers
+        for user, takers in claims.items()
+        if any(now.permission(one) is not None or one in counting for one in takers)
+    }
+
+
+def _find_counting(operations: Operations, now: Resolution) -> dict[UserId, list[Operation]]:
+    """Map users to their moves that count, in canonical order: where members have the place by some, these alone."""
+    counting: dict[UserId, list[Operation]] = {}
     for one in operations.in_order(one for one in operations.removals if isinstance(one.body, Move)):
-        if one.author not in found and now.counts(one) and now.permission(one.author) is None:
-            found[one.author] = one
+        if now.counts(one):
+            counting.setdefault(one.author, []).append(one)
+    if not counting:
+        return counting
+    givers: dict[UserId, list[UserId]] = {}
+    for user, moves in counting.items():
+        for move in moves:
+            givers.setdefault(_taker(move), []).append(user)
+    ahead = [user for user in givers if now.permission(user) is not None]
+    alive = set(ahead)
+    while ahead:
+        new = {user for user in givers.get(ahead.pop(), ()) if user not in alive}
+        alive |= new
+        ahead += new
+    return {user: [one for one in moves if _taker(one) in alive] or moves for user, moves in counting.items()}
+
+
+def _find_contested(
+    operations: Operations, moves: Mapping[UserId, Sequence[Operation]]
+) -> dict[UserId, list[UserId]]:
+    """Map users to those who claim their place by moves beside the first."""
+    found: dict[UserId, list[UserId]] = {}
+    for user, (first, *others) in moves.items():
+        beside = {_taker(one) for one in others if not operations.precedes(first, one)} - {_taker(first)}
+        if beside:
+            found[user] = [_taker(first), *sorted(beside)]
     return found
 
 
@@ -64,12 +116,7 @@ def find_agreed(
         for (person, device), at in since.items()
         if at > until.get((person, device), -1) and person in moves
     }
-    found: dict[UserId, Operation] = {}
-    for old, move in moves.items():
-        assert isinstance(move.body, Move), "as it is listed"
-        if (heirs.get(old, old), move.body.user) in agreed:
-            found[old] = move
-    return found
+    return {old: move for old, move in moves.items() if (heirs.get(old, old), _taker(move)) in agreed}
 
 
 def find_recovered(
@@ -107,7 +154,11 @@ def _last(moves: Mapping[UserId, Operation], user: UserId) -> UserId:
     seen = set[UserId]()
     while user in moves and user not in seen:
         seen.add(user)
-        body = moves[user].body
-        assert isinstance(body, Move), "as it is listed"
-        user = body.user
+        user = _taker(moves[user])
     return user
+
+
+def _taker(move: Operation) -> UserId:
+    """Return the user to whom a move passes a place."""
+    assert isinstance(move.body, Move), "as it is listed"
+    return move.body.user

@@ -365,7 +365,7 @@ export interface RepoStanding {
 /** One thing that people are told of a repo: a code, with the values that belong to it. */
 export interface StandingPart {
   at?: number | null;
-  code: "alone" | "ask_accepted" | "ask_closed" | "ask_expired" | "ask_failed" | "ask_refused" | "ask_sending" | "ask_waiting" | "behind" | "behind_quiet" | "causes_missing" | "comparing" | "damaged" | "epoch_due" | "excluded" | "false_checkpoint" | "false_voucher" | "follows_parts" | "former" | "guests" | "held" | "in_sync" | "join_refused" | "joining" | "keeps_parts" | "keeps_recent" | "link_ended" | "membership_damaged" | "not_kept" | "not_shared" | "older_not_kept" | "own_comments" | "own_forks" | "reading" | "reading_branches" | "refused" | "requests" | "secrets_missing" | "sending" | "stalled" | "syncing" | "topics_waiting" | "uncertain" | "unfetched_files" | "unheld" | "unheld_unknown" | "unread" | "vouched" | "waiting";
+  code: "alone" | "ask_accepted" | "ask_closed" | "ask_expired" | "ask_failed" | "ask_refused" | "ask_sending" | "ask_waiting" | "behind" | "behind_quiet" | "causes_missing" | "comparing" | "damaged" | "epoch_due" | "excluded" | "false_checkpoint" | "false_voucher" | "follows_parts" | "former" | "guests" | "held" | "in_sync" | "join_refused" | "joining" | "keeps_parts" | "keeps_recent" | "let_in" | "link_ended" | "membership_damaged" | "not_kept" | "not_shared" | "older_not_kept" | "own_comments" | "own_forks" | "place_claimed" | "reading" | "reading_branches" | "refused" | "requests" | "secrets_missing" | "sending" | "signers_gone" | "stalled" | "syncing" | "topics_waiting" | "uncertain" | "unfetched_files" | "unheld" | "unheld_unknown" | "unread" | "vouched" | "waiting";
   count?: number;
   foreign?: number;
   least?: boolean;
@@ -611,7 +611,16 @@ export interface TagRequest {
 
 /** The members of a repo. */
 export interface MemberList {
+  claims: ClaimedPlace[];
   members: MemberView[];
+}
+
+/** A place in a repo that several users claim: the key that had it was copied. */
+export interface ClaimedPlace {
+  claimant_names: string[];
+  claimants: string[];
+  name: string;
+  user: string;
 }
 
 /** A member of a repo. */
@@ -920,6 +929,8 @@ export interface LetInDevice {
   device: string;
   friend_names: string[];
   friends: string[];
+  grant: string;
+  grantors: string[];
   name: string;
   repo: string;
   this: boolean;
@@ -1074,6 +1085,8 @@ export interface RecoveryResult {
 export interface RecoveredRepo {
   advice: string;
   already: boolean;
+  grant: string;
+  grantors: string[];
   let_in: boolean;
   member: string | null;
   member_name: string;

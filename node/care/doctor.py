@@ -27,6 +27,7 @@ from node.observe.sentences import (
     clock_sentence,
     displaced_sentence,
     own_commits_sentence,
+    part_sentence,
     standing_sentence,
     version_sentence,
 )
@@ -77,6 +78,12 @@ _FORECAST_ADVICE: Final = {
     "topics": "beyond it they take turns, and nothing is lost; `ravel repo forget` ends those of a repo",
 }
 DAMAGED_ADVICE: Final = "let the daemon run, and connect to a peer that has them: `ravel peer add`"
+_UNSETTLED_ADVICE: Final = {
+    "place_claimed": "`ravel member list REPO` lists ids; an admin runs `ravel member exclude REPO ID`",
+    "signers_gone": "`ravel quorum show REPO` lists the signers",
+    "let_in": "after that `ravel recovery friends` names friends anew",
+}
+"""What to do where a key moved, was copied or was lost, beside what the sentence says."""
 _READING: Final = ("read", "former")
 """Permissions of who cannot start an epoch that is due."""
 _KEPT: Final = (AddressSource.CONFIGURED, AddressSource.LINK)
@@ -452,6 +459,10 @@ def check_repos(repos: RepoList) -> Iterator[Check]:
                 "`ravel repo checkpoints REPO` lists them; `ravel fsck` looks at this store; ask who signed"
             )
             yield Check("repos", PROBLEM, f"{repo['name']}: {standing_sentence(standing)}", advice)
+        for part in standing["parts"]:
+            if part["code"] in _UNSETTLED_ADVICE:
+                detail = f"{repo['name']}: {part_sentence(part)}"
+                yield Check("repos", WARNING, detail, _UNSETTLED_ADVICE[part["code"]])
         if standing["guests"]:
             readers = counted(standing["guests"], "reader")
             verb = "is" if standing["guests"] == 1 else "are"

@@ -31,10 +31,12 @@ if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
         DeviceRepo,
         DeviceSync,
         LeftRepo,
+        LetInDevice,
         MovedRepo,
         PromotedDevice,
         RemovedDevice,
     )
+    from ravel.types.recovery import RecoveredRepo
 
 device = typer.Typer(no_args_is_help=True, help="Devices of one person; each is a user of its own.")
 
@@ -73,13 +75,22 @@ def passed_sentence(answer: "DeviceList") -> str:
     )
 
 
+def next_step_sentence(one: "LetInDevice | RecoveredRepo") -> str:
+    """Say what gives a key that friends let in a place of its own."""
+    if not one["grant"]:
+        return "Nobody who is left can give the new key a place of its own; `ravel repo fork` goes on without them."
+    if not one["grantors"]:
+        return f"On the new computer, `{one['grant']}` gives it a place of its own."
+    return f"For a place of its own, have {', '.join(one['grantors'])} run `{one['grant']}`."
+
+
 def _print_devices(answer: "DeviceList") -> None:
     for key in answer["let_in"]:
         friends = ", ".join(map(person, key["friend_names"], key["friends"]))
         if key["this"]:
             say_wrapped(
-                f"You are back in {key['name']} since {date_text(key['time'])}, let in by {friends}. An admin can now grant "
-                "you your rights and exclude the lost key. Then name friends anew."
+                f"You are back in {key['name']} since {date_text(key['time'])}, let in by {friends}. "
+                f"{next_step_sentence(key)} An admin excludes the lost key. Then name friends anew."
             )
             continue
         command = f"ravel member exclude {quote(key['name'])} {key['device'][:ID_WIDTH]}"

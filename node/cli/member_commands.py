@@ -12,6 +12,7 @@ from node.cli.printing import calendar_text, is_terminal, is_verbose, moment, pr
 from node.cli.repo_commands import RepoArgument
 from node.cli.shared import YesOption, confirm
 from node.cli.wording import author, person, time_of
+from node.observe.sentences import part_sentence
 from node.runtime.errors import ServiceError
 from node.runtime.language import in_language
 from node.runtime.wording import counted, date_text
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel.types.node import NodeStatus
     from ravel.types.peers import PeerView
     from ravel.types.quorums import Proposal, ProposalView, QuorumState
+    from ravel.types.repos import StandingPart
     from ravel.types.values import RootCommit
 
 member = typer.Typer(no_args_is_help=True, help="Members of a repo, their rights, and invitations.")
@@ -112,6 +114,12 @@ class _MembersPrinter:
         print(display_safe(said))
         rows = (self._row(one, answer["status"]) for one in people.values())
         print_table(("person", "may", "computers", "joined", "seen", "id"), rows)
+        for one in answer["claims"]:
+            claim: StandingPart = {
+                "code": "place_claimed",
+                "people": [person(one["name"], one["user"]), *one["claimant_names"]],
+            }
+            say_wrapped(f"{part_sentence(claim)}.")
 
     def _row(self, devices: "list[MemberView]", status: "NodeStatus") -> tuple[str, ...]:
         first, users = devices[0], {one["user"] for one in devices}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from node.cli.answers import Outcome, print_table, prints, say_advice
-from node.cli.device_commands import passed_sentence
+from node.cli.device_commands import next_step_sentence, passed_sentence
 from node.cli.inputs import read_typed
 from node.cli.member_commands import UserArgument
 from node.cli.printing import id_text_shown, say_wrapped
@@ -169,6 +169,9 @@ def _print_finished(answer: "RecoveryResult") -> None:
             "`ravel repo capability REPO` prints a link for each of these repos. `ravel repo follow -` on the new computer "
             "takes it."
         )
+    for one in answer["repos"]:
+        if one["let_in"] or one["grant"]:
+            say_wrapped(f"{one['name']}: {next_step_sentence(one)}")
 
 
 def _signed(one: "RecoveredRepo") -> str:

@@ -55,7 +55,7 @@ _GOING: Final = _WELL | {
 _ACT: Final = frozenset(
     {
         *("excluded", "link_ended", "join_refused", "membership_damaged", "own_forks"),
-        "false_checkpoint",
+        *("false_checkpoint", "let_in", "place_claimed", "signers_gone"),
         *("ask_refused", "ask_closed", "ask_expired", "ask_failed"),
     }
 )

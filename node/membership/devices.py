@@ -85,7 +85,7 @@ def _homes(replica: Replica, user: UserId) -> list[tuple[DevicesHome, Membership
                 continue
             membership = replica.membership(repo.repo_id)
             now, founder = membership.now(), _founder(membership)
-            heirs = find_heirs(find_moves(membership.operations, now))
+            heirs = find_heirs(find_moves(membership.operations, now, user))
             person = heirs.get(founder, founder)
             keys = frozenset({founder, person, *(one for one, heir in heirs.items() if heir == person)})
             if any(
@@ -167,7 +167,7 @@ def _find_let_in_by_copies(replica: Replica, home: DevicesHome) -> set[UserId]:
     with replica.membership_lock:
         membership = replica.membership(home.repo.repo_id)
         operations = membership.operations
-        moves = find_moves(operations, membership.now())
+        moves = find_moves(operations, membership.now(), home.person)
         return {
             join.author
             for invitation in operations.invitations
@@ -375,7 +375,7 @@ class DeviceKeeper:
                     for one in membership.device_statements
                 )
                 may_write = (now.permission(user) or 0) >= Permission.WRITE
-                heirs = find_heirs(find_moves(membership.operations, now))
+                heirs = find_heirs(find_moves(membership.operations, now, user))
                 if is_said or not may_write or now.permission(heirs.get(giver, giver)) is None:
                     continue
             digest = device_digest(body.repo, giver, user, body.since)

@@ -18,6 +18,7 @@ from node.ingest.replica import Replica
 from node.membership.member_changes import find_arrival
 from node.membership.persons import find_companions, find_granted, find_persons_in, held_otherwise, users_of
 from node.membership.repo_actions import RepoActions
+from node.membership.unsettled import called_claimant, claims_of
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import PREFIX_SIZE_MIN, did_you_mean, resolve
 from protocol.codec import DecodeError
@@ -27,6 +28,7 @@ from protocol.formats.text import id_text, parse_id
 from protocol.ids import BlockId, CommitId, RepoId, UserId
 from protocol.limits.formats import ADOPTED_COUNT_MAX, REMOVED_FEED_COUNT_MAX
 from ravel.types.members import (
+    ClaimedPlace,
     InvitationList,
     InvitationView,
     MemberArrival,
@@ -86,7 +88,7 @@ class Members(RepoActions):
         ]
         # A person's devices stand together, the first one first.
         order = sorted(members, key=lambda one: (one["person"], one["person"] != one["user"], one["user"]))
-        return {"members": order}
+        return {"members": order, "claims": await self._hub.run_blocking(self._claims, target)}
 
     async def grant(self, repo: str, user: str, permission: str) -> MembershipChange:
         """Make a user a member, or raise the permission of one. Hand over the epoch's key if the user lacks it."""
@@ -279,6 +281,20 @@ class Members(RepoActions):
             membership = replica.membership(repo.repo_id)
             persons = find_persons_in(membership, replica.persons(repo.repo_id))
             return persons, {user: find_arrival(membership, user, name_of) for user in users}
+
+    def _claims(self, repo: Repo) -> list[ClaimedPlace]:
+        people = self._hub.replica.people
+        with self._hub.replica.membership_lock:
+            claims = claims_of(self._hub.replica.membership(repo.repo_id))
+        return [
+            {
+                "user": id_text(user),
+                "name": people.name(repo.repo_id, user),
+                "claimants": [*map(id_text, takers)],
+                "claimant_names": [called_claimant(people, repo.repo_id, one) for one in takers],
+            }
+            for user, takers in claims.items()
+        ]
 
     async def _members(self, repo: Repo) -> dict[UserId, Permission]:
         return await self._hub.run_blocking(self._hub.replica.members, repo)

@@ -27,6 +27,7 @@ from node.membership.members import Members
 from node.membership.persons import held_otherwise, users_of
 from node.membership.promotion import Promotion, find_move_time
 from node.membership.sharing import Sharing
+from node.membership.unsettled import find_next_step
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
 from node.runtime.wording import date_text
@@ -300,7 +301,7 @@ class Pairing:
             return False
         with replica.membership_lock:
             membership = replica.membership(repo.repo_id)
-            heirs = find_heirs(find_moves(membership.operations, membership.now()))
+            heirs = find_heirs(find_moves(membership.operations, membership.now(), me))
             said = [
                 one.body.since
                 for one in membership.device_statements
@@ -411,6 +412,7 @@ class Pairing:
                 if user == me and held >= max(body.permission for body in given):  # granted since
                     continue
                 friends = list(dict.fromkeys(one.friend for body in given for one in body.signatures))
+                step = find_next_step(replica, repo, user) if user == me else None
                 view: LetInDevice = {
                     "device": id_text(user),
                     "this": user == me,
@@ -419,6 +421,8 @@ class Pairing:
                     "friends": [*map(id_text, friends)],
                     "friend_names": [*map(name, friends)],
                     "time": pairs[0][0].timestamp // 1000,
+                    "grant": "" if step is None else step.command,
+                    "grantors": [] if step is None else step.names(replica.people, repo.repo_id, me),
                 }
                 found.append(view)
         return found

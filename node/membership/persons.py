@@ -13,7 +13,7 @@ from protocol.ids import UserId
 from storage.repos.repos import Repo
 from verifier.membership import Membership
 from verifier.operations import Operation
-from verifier.places import find_heirs, find_keys, find_moves
+from verifier.places import find_claims, find_heirs, find_keys, find_moves
 
 
 def find_persons_in(membership: Membership, stated: Mapping[UserId, UserId]) -> dict[UserId, UserId]:
@@ -99,7 +99,7 @@ def find_companions(
     """
     now, operations, same = membership.now(), membership.operations, users_of(persons, user)
     same = same.union(*(find_keys(operations, now, one) for one in same))
-    earlier = same & find_moves(operations, now).keys()
+    earlier = same & (find_moves(operations, now).keys() | find_claims(operations, now).keys())
     if me in same and (me != user or me in persons):
         return {}
     given, ahead = set[UserId](), [*same]

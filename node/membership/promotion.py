@@ -142,12 +142,12 @@ def find_heir(replica: Replica, repo: Repo, user: UserId) -> UserId | None:
     """Return who has the place that a user passed on in a repo; None if it passed none on, or is a member."""
     with replica.membership_lock:
         membership = replica.membership(repo.repo_id)
-        return find_heirs(find_moves(membership.operations, membership.now())).get(user)
+        return find_heirs(find_moves(membership.operations, membership.now(), user)).get(user)
 
 
 def find_move_time(replica: Replica, repo: Repo, user: UserId) -> int:
     """Return when a user passed its place on in a repo, by its own clock, in Unix seconds; 0 if it did not."""
     with replica.membership_lock:
         membership = replica.membership(repo.repo_id)
-        move = find_moves(membership.operations, membership.now()).get(user)
+        move = find_moves(membership.operations, membership.now(), user).get(user)
         return 0 if move is None else move.timestamp // 1000

@@ -11,6 +11,7 @@ from node.ingest.ingest_result import IngestResult
 from node.membership.devices import is_devices_repo
 from node.membership.members import find_user
 from node.membership.persons import held_otherwise, users_of
+from node.membership.unsettled import find_next_step
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
 from node.sync.hub import Hub
@@ -173,7 +174,7 @@ class Recovery:
             with self._hub.replica.membership_lock:
                 membership = self._hub.replica.membership(repo.repo_id)
                 operations, now = membership.operations, membership.now()
-                is_left = key in find_moves(operations, now)
+                is_left = key in find_moves(operations, now, key)
                 mine = users_of(persons, person) | find_keys(operations, now, person)
                 rights = operations.grants_of(key)
                 is_other = key not in mine and any(
@@ -256,6 +257,8 @@ class Recovery:
             "need": 0,
             "let_in": False,
             "already": False,
+            "grant": "",
+            "grantors": [],
             "advice": "",
         }
         repo = self._hub.replica.tables.of_id.get(wanted.repo)
@@ -265,6 +268,11 @@ class Recovery:
             await write_job(self._hub, partial(self._let_in, repo, wanted, signed, done))
         except ServiceError as error:
             done["advice"] = _said(error)
+        if done["let_in"] or done["already"]:
+            step = await self._hub.run_blocking(find_next_step, self._hub.replica, repo, wanted.user)
+            if step is not None:
+                done["grant"] = step.command
+                done["grantors"] = step.names(self._hub.replica.people, repo.repo_id, wanted.user)
         return done
 
     def _let_in(

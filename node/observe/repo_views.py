@@ -13,6 +13,7 @@ from node.membership.lobbies import find_repo, is_lobby
 from node.membership.member_checkpoints import find_false_signers
 from node.membership.promotion import find_heir
 from node.membership.requests import Requests
+from node.membership.unsettled import NOTHING_UNSETTLED, called_claimant, find_unsettled
 from node.observe.absent import NOTHING_ABSENT, find_absence
 from node.observe.standing import Standings
 from node.observe.standing_view import NO_OUTLOOK, Outlook, RepoFacts, Unheld, describe_standing
@@ -111,6 +112,7 @@ class RepoViews:
         signers: list[UserId] = []
         moved_to: UserId | None = None
         others: int | None = None
+        unsettled = NOTHING_UNSETTLED
         try:
             permission = replica.permission(repo, self._author.user)
             was_member = replica.was_member(repo, self._author.user)
@@ -122,6 +124,8 @@ class RepoViews:
             signers, is_whole = find_false_signers(replica, repo)
             if not is_whole:
                 replica.shown.restate([repo.num])  # the next look goes on
+            if permission is not None or moved_to is not None:
+                unsettled = find_unsettled(replica, repo, self._author.user)
             if permission is not None and outlook.links:
                 others = len(replica.members(repo)) - 1
         except DamagedBlock:
@@ -149,6 +153,17 @@ class RepoViews:
             false_voucher="" if false is None else maker_name(replica, repo.repo_id, false.states),
             false_signers=self._called(repo, signers),
             moved_to="" if moved_to is None else self._hub.replica.people.device_name(repo.repo_id, moved_to),
+            claims=tuple(
+                (
+                    *self._called(repo, [user]),
+                    *(called_claimant(replica.people, repo.repo_id, one) for one in claimants),
+                )
+                for user, claimants in unsettled.claims.items()
+            ),
+            signers_gone=self._called(repo, unsettled.signers_gone),
+            next_step=None
+            if (step := unsettled.next_step) is None
+            else (step.command, tuple(step.names(replica.people, repo.repo_id, self._author.user))),
             members=others,
             not_kept=sum(not one.is_kept for one in branches),
             kept_days=repo.kept_days,

@@ -32,6 +32,11 @@ def called(peer: "NamedPeer | PeerView") -> str:
     return f"{owner['name']}'s {owner['device']}" if owner["name"] and owner["device"] else owner["name"]
 
 
+def part_sentence(part: "StandingPart") -> str:
+    """Say one part of a standing."""
+    return _PARTS[part["code"]](part)
+
+
 @contextmanager
 def _worded_times(when: Callable[[float], str]) -> Iterator[None]:
     token = _when.set(when)
@@ -109,6 +114,16 @@ def _not_shared(part: "StandingPart") -> str:
     return f"{_count(part, 'peer')} {_verb(part, 'is', 'are')} connected{foreign}, and none follows this repo"
 
 
+def _let_in(part: "StandingPart") -> str:
+    """Say what gives a key that friends let in a place of its own."""
+    said = "friends let this key in as your device"
+    if not part["reason"]:
+        return f"{said}, and nobody who is left can give it a place of its own; `ravel repo fork` goes on without them"
+    if not part["people"]:
+        return f"{said}; `{part['reason']}` gives it a place of its own"
+    return f"{said}; for a place of its own, have {_named(part['people'], 'or')} run `{part['reason']}`"
+
+
 _when: Final[ContextVar[Callable[[float], str]]] = ContextVar("when", default=date_text)
 """Words of Unix seconds in the sentence that is being made."""
 _ID_SHOWN_LENGTH: Final = 12
@@ -169,6 +184,15 @@ _PARTS: Final[Mapping[str, Callable[["StandingPart"], str]]] = {
     "false_checkpoint": lambda one: (
         f"{_named(one['people'], 'and')} signed other members than follow from what is here"
     ),
+    "place_claimed": lambda one: (
+        f"{_named(one['people'][1:], 'and')} each claim the place of {one['people'][0]}, whose key was copied: ask "
+        f"{one['people'][0]} in person which id is right, and have an admin exclude the others"
+    ),
+    "signers_gone": lambda one: (
+        f"{_named(one['people'], 'and')} {'signs' if len(one['people']) == 1 else 'sign'} no more for the quorum: "
+        "`ravel quorum set` names the signers anew"
+    ),
+    "let_in": _let_in,
     "own_forks": lambda one: f"{_count(one, 'place')} of your feed {_verb(one, 'was', 'were')} used twice",
     "unread": lambda one: (
         f"{_count(one, 'commit')} {_verb(one, 'is', 'are')} of a newer format, which this Ravel does not show"

@@ -167,6 +167,12 @@ class RepoFacts:
         False  # whether it has what this user comments, each in a branch that others follow by itself
     )
     moved_to: str = ""  # what the device is called to which this user's place passed
+    claims: tuple[
+        tuple[str, ...], ...
+    ] = ()  # names of who passed a place on, each with those of who claim it
+    signers_gone: tuple[str, ...] = ()  # what signers of quorums are called who are members no more
+    next_step: tuple[str, tuple[str, ...]] | None = None
+    """For a user whom friends let in: command that gives it a place of its own, and names of who can run it."""
     members: int | None = None  # how many other members there are; None where that is not known
 
 
@@ -195,6 +201,7 @@ def describe_standing(
             parts.append({"code": "false_voucher", "people": [facts.false_voucher]})
         if facts.false_signers:
             parts.append({"code": "false_checkpoint", "people": list(facts.false_signers)})
+        parts += _unsettled_parts(facts)
         parts += _count_parts(own_forks=facts.own_forks, unread=facts.unread, damaged=facts.damaged)
         if (
             facts.ask is None or link_state != "in_sync"
@@ -208,6 +215,7 @@ def describe_standing(
         )
     elif facts.moved_to:  # until another has the move, nobody knows of it
         parts += [one for one in link_parts if one["code"] not in _INCOMING]
+        parts += _unsettled_parts(facts)
     return {
         "state": state or link_state,
         "parts": parts,
@@ -249,6 +257,17 @@ def view_holder(one: PeerStanding, called: CalledPeer, members: Collection[str] 
 
 def _count_parts(**counts: int) -> list[StandingPart]:
     return [{"code": code, "count": count} for code, count in counts.items() if count]
+
+
+def _unsettled_parts(facts: RepoFacts) -> list[StandingPart]:
+    """Return what members have to settle where a key moved, was copied or was lost."""
+    parts: list[StandingPart] = [{"code": "place_claimed", "people": list(names)} for names in facts.claims]
+    if facts.signers_gone:
+        parts.append({"code": "signers_gone", "people": list(facts.signers_gone)})
+    if facts.next_step is not None:
+        command, admins = facts.next_step
+        parts.append({"code": "let_in", "people": list(admins), "reason": command})
+    return parts
 
 
 def without_peers(standing: RepoStanding) -> RepoStanding:

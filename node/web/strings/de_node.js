@@ -281,7 +281,12 @@ export const ofNode = {
   noDevices: "Das ist dein einziges Gerät.",
   deviceOut: (name) => `Dieser Computer wurde aus den Geräten von ${name} entfernt. Was hier ist, bleibt, und aus deren Repos kommt nichts Neues. Ein Link, der dort gemacht wird, macht ihn wieder zum Gerät.`,
   deviceMoved: (name) => `Dein Platz ist an den Computer ${name} übergegangen, der jetzt der erste ist. Was hier ist, bleibt, und dieser Computer schreibt nicht mehr.`,
-  deviceBack: (repo, friends) => `Du bist wieder in ${repo}, hereingelassen von ${friends.join(", ")}. Ein Admin kann dir jetzt deine Rechte geben und den verlorenen Schlüssel ausschließen. Bestimme dann neue Freunde.`,
+  deviceBack: (repo, friends, step) => `Du bist wieder in ${repo}, hereingelassen von ${friends.join(", ")}. ${step} Dann schließt ein Admin den verlorenen Schlüssel aus, und du bestimmst neue Freunde.`,
+  ownPlace: (grantors, canOneself) => grantors.length
+    ? `Für einen eigenen Platz bitte ${grantors.join(" oder ")}, deine Id unter Personen hinzuzufügen.`
+    : canOneself
+      ? "Für einen eigenen Platz füg deine Id unter Personen selbst hinzu."
+      : "Niemand kann dir mehr einen eigenen Platz geben; mach eine eigene Kopie des Repos.",
   deviceLetIn: (key, repo, friends) => `Freunde haben den Schlüssel ${key} als dich hereingelassen, in ${repo}: ${friends.join(", ")}. Bist du das nicht, dann schließe ihn dort aus.`,
   deviceStayed: (device, repo) => `${device} wurde entfernt, und ist noch Mitglied von ${repo}.`,
   thisDevice: "dieses",

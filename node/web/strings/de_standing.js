@@ -90,6 +90,14 @@ const WORDS = {
   vouched: (one, _, time) => `neueste Beiträge, wie ${one.people[0]} sie hatte (${time})`,
   false_voucher: (one) => `der Link von ${one.people[0]} nennt Beiträge, die hier nicht zählen`,
   false_checkpoint: (one) => `andere Mitglieder, als aus dem folgen, was hier ist, unterschrieben von ${names(one, "und")}`,
+  place_claimed: (one) =>
+    `${names({ people: one.people.slice(1) }, "und")} beanspruchen je den Platz von ${one.people[0]}, jemand hat den Schlüssel kopiert: Frag ${one.people[0]} persönlich, welche Id stimmt, und lass einen Admin die anderen ausschließen`,
+  signers_gone: (one) => `${names(one, "und")} ${one.people.length === 1 ? "kann" : "können"} nichts mehr zustimmen: Leg unter Zustimmungen neu fest, wer zustimmt`,
+  let_in: ({ people, reason }) => `Freunde haben diesen Computer als deinen hereingelassen${people.length
+    ? `; für einen eigenen Platz bitte ${names({ people }, "oder")}, deine Id unter Personen hinzuzufügen (${reason.split(" ").at(-2)})`
+    : reason
+      ? `; für einen eigenen Platz füg deine Id unter Personen selbst hinzu (${reason.split(" ").at(-2)})`
+      : ", und niemand kann dir mehr einen eigenen Platz geben; mach eine eigene Kopie des Repos"}`,
   own_forks: (one) => `zwei Kopien von Ravel haben deinen Schlüssel benutzt, an ${some(one, "Stelle", "Stellen")}`,
   unread: (one) => `${some(one, "Änderung", "Änderungen")} in einem neueren Format, das dieses Ravel nicht zeigt`,
   damaged: (one) => `${some(one, "Änderung", "Änderungen")} hier beschädigt und bei anderen erbeten`,

@@ -278,7 +278,12 @@ export const ofNode = {
   noDevices: "This is your only device.",
   deviceOut: (name) => `This computer was removed from the devices of ${name}. What is here stays, and nothing new comes from their repos. A link that is made there makes it a device again.`,
   deviceMoved: (name) => `Your place has passed to the computer ${name}, the first one now. What is here stays, and this computer writes no more.`,
-  deviceBack: (repo, friends) => `You are back in ${repo}, let in by ${friends.join(", ")}. An admin can now grant you your rights and exclude the lost key. Then name friends anew.`,
+  deviceBack: (repo, friends, step) => `You are back in ${repo}, let in by ${friends.join(", ")}. ${step} Then an admin excludes the lost key, and you name friends anew.`,
+  ownPlace: (grantors, canOneself) => grantors.length
+    ? `For a place of your own, ask ${grantors.join(" or ")} to add your id under People.`
+    : canOneself
+      ? "For a place of your own, add your own id under People."
+      : "Nobody who is left can give you a place of your own; make your own copy of the repo.",
   deviceLetIn: (key, repo, friends) => `Friends let the key ${key} in as you, in ${repo}: ${friends.join(", ")}. If that is not you, exclude it there.`,
   deviceStayed: (device, repo) => `${device} was removed, and is still a member of ${repo}.`,
   thisDevice: "this one",

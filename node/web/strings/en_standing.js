@@ -94,6 +94,14 @@ const WORDS = {
   vouched: (one, _, time) => `newest posts as ${one.people[0]} had them on ${time}`,
   false_voucher: (one) => `the link of ${one.people[0]} names posts that do not count here`,
   false_checkpoint: (one) => `${names(one, "and")} signed other members than follow from what is here`,
+  place_claimed: (one) =>
+    `${names({ people: one.people.slice(1) }, "and")} each claim the place of ${one.people[0]}, whose key was copied: ask ${one.people[0]} in person which id is right, and have an admin exclude the others`,
+  signers_gone: (one) => `${names(one, "and")} can agree to nothing any more: set who has to agree anew, under Approvals`,
+  let_in: ({ people, reason }) => `friends let this computer in as yours${people.length
+    ? `; for a place of your own, ask ${names({ people }, "or")} to add you by your id under People (${reason.split(" ").at(-2)})`
+    : reason
+      ? `; for a place of your own, add your own id under People (${reason.split(" ").at(-2)})`
+      : ", and nobody who is left can give you a place of your own; make your own copy of the repo"}`,
   own_forks: (one) => `two copies of Ravel used your key, in ${some(one, "place")}`,
   unread: (one) => `${some(one, "change")} ${are(one)} of a newer format, which this Ravel does not show`,
   damaged: (one) => `${some(one, "change")} ${are(one)} damaged here, and asked of others`,

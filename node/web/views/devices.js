@@ -10,7 +10,7 @@ import { useState } from "../vendor/preact-hooks.js";
 
 function letIn(one) {
   const friends = one.friend_names.map((name, at) => name || short(one.friends[at]));
-  return one.this ? text.deviceBack(one.name, friends) : text.deviceLetIn(short(one.device), one.name, friends);
+  return one.this ? text.deviceBack(one.name, friends, text.ownPlace(one.grantors, Boolean(one.grant))) : text.deviceLetIn(short(one.device), one.name, friends);
 }
 
 export function Devices() {

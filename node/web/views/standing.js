@@ -6,7 +6,7 @@ import { beside, isLive, may, persons } from "../state/node.js";
 import { text } from "../strings/text.js";
 
 /** Parts that stay until a person does something, whoever is in sync. */
-const TO_DO = ["own_forks", "join_refused", "ask_refused", "ask_closed", "ask_expired", "ask_failed"];
+const TO_DO = ["own_forks", "place_claimed", "signers_gone", "let_in", "join_refused", "ask_refused", "ask_closed", "ask_expired", "ask_failed"];
 const SIGNS = { syncing: "going", waiting: "going", joining: "going", alone: "off", not_shared: "here" };
 
 /** Parts of a standing that of a new repo say no more than that nobody else is there. */

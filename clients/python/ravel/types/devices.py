@@ -50,6 +50,12 @@ class LetInDevice(TypedDict):
     friends: Annotated[list[Id], means("Who signed.")]
     friend_names: Annotated[list[PersonText], means("What they are called, in the same order.")]
     time: Annotated[int, means("Unix seconds, as who published it states them.")]
+    grant: Annotated[
+        str, means("Command that gives the key a place of its own. Empty: it has one, or nobody can.")
+    ]
+    grantors: Annotated[
+        list[PersonText], means("What the members are called who can run it. None: the key's own user can.")
+    ]
 
 
 class DeviceList(TypedDict):

@@ -51,12 +51,22 @@ class MemberView(TypedDict):
     came: Annotated[MemberArrival | None, means("How it came. Null: not known.")]
 
 
+class ClaimedPlace(TypedDict):
+    """A place in a repo that several users claim: the key that had it was copied."""
+
+    user: Annotated[Id, means("User who had the place.")]
+    name: PersonText
+    claimants: Annotated[list[Id], means("Users to whom it passed, as moves by that key say.")]
+    claimant_names: Annotated[list[PersonText], means("What they are called, in the same order.")]
+
+
 class MemberList(TypedDict):
     """The members of a repo."""
 
     members: Annotated[
         list[MemberView], means("Devices of one person stand together, the first device first.")
     ]
+    claims: Annotated[list[ClaimedPlace], means("Places of which nobody is shown as who has them.")]
 
 
 class CheckpointView(TypedDict):

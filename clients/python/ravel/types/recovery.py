@@ -73,6 +73,12 @@ class RecoveredRepo(TypedDict):
     need: Annotated[int, means("How many must have signed. 0: not known here.")]
     let_in: Annotated[bool, means("The key was let in now.")]
     already: Annotated[bool, means("The key had as much before.")]
+    grant: Annotated[
+        str, means("Command that gives the key a place of its own. Empty: it has one, or nobody can.")
+    ]
+    grantors: Annotated[
+        list[PersonText], means("What the members are called who can run it. None: the key's own user can.")
+    ]
     advice: Advice
 
 

@@ -22,10 +22,10 @@ class StandingPart(TypedDict):
             "alone", "ask_accepted", "ask_closed", "ask_expired", "ask_failed", "ask_refused", "ask_sending", "ask_waiting",
             "behind", "behind_quiet", "causes_missing", "comparing", "damaged", "epoch_due", "excluded", "false_checkpoint",
             "false_voucher", "follows_parts", "former", "guests", "held", "in_sync", "join_refused", "joining",
-            "keeps_parts", "keeps_recent", "link_ended", "membership_damaged", "not_kept", "not_shared",
-            "older_not_kept", "own_comments", "own_forks", "reading", "reading_branches", "refused", "requests",
-            "secrets_missing", "sending", "stalled", "syncing", "topics_waiting", "uncertain", "unfetched_files",
-            "unheld", "unheld_unknown", "unread", "vouched", "waiting",
+            "keeps_parts", "keeps_recent", "let_in", "link_ended", "membership_damaged", "not_kept", "not_shared",
+            "older_not_kept", "own_comments", "own_forks", "place_claimed", "reading", "reading_branches", "refused",
+            "requests", "secrets_missing", "sending", "signers_gone", "stalled", "syncing", "topics_waiting", "uncertain",
+            "unfetched_files", "unheld", "unheld_unknown", "unread", "vouched", "waiting",
             description="The page and the command line have a sentence for each.",
         ),
     ]  # fmt: skip
@@ -41,12 +41,19 @@ class StandingPart(TypedDict):
         Annotated[
             list[str],
             means(
-                "Names of members who can help, were asked, signed something false, or whose word is shown."
+                "Names of members who can help, were asked, signed something false or no more, or whose word is shown; of "
+                "`place_claimed`: the member, then who claim its place."
             ),
         ]
     ]
     reason: NotRequired[
-        Annotated[str, means("A code or words that people read; of `ask_waiting`: the code to compare.")]
+        Annotated[
+            str,
+            means(
+                "A code or words that people read; of `ask_waiting`: the code to compare; of `let_in`: the command that "
+                "gives a place of its own, empty where nobody can."
+            ),
+        ]
     ]
     foreign: NotRequired[Annotated[int, means("Number of these peers with another version of Ravel.", ge=0)]]
     rate: NotRequired[Annotated[int, means("Commits a second.", ge=0)]]

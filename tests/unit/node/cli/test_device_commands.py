@@ -101,6 +101,8 @@ def test_a_removed_device_that_stays_a_member_is_named_with_the_command(invoke: 
         "friends": [REPO],
         "friend_names": ["Ben"],
         "time": 0,
+        "grant": "ravel member grant",
+        "grantors": ["Ben", "Cat"],
     }
     told = " ".join(
         invoke("device", "list", list_devices=lambda: {**answer, "let_in": [friends]}).stdout.split()
@@ -110,6 +112,7 @@ def test_a_removed_device_that_stays_a_member_is_named_with_the_command(invoke: 
     back = {**answer, "let_in": [{**friends, "this": True}]}
     told = " ".join(invoke("device", "list", list_devices=lambda: back).stdout.split())
     assert "You are back in our garden since 1970-01-01" in told
+    assert "have Ben, Cat run `ravel member grant`" in told
     assert "member exclude 'our garden'" not in told
     assert "The removed device Lap is still a member of work (write)." in said
     assert command in said

@@ -20,6 +20,7 @@ _GO_ON: Final = {
 """Parts of a standing that harm nothing, or that end by themselves."""
 _TO_DO: Final = {
     *("excluded", "link_ended", "join_refused", "membership_damaged", "own_forks", "false_checkpoint"),
+    *("let_in", "place_claimed", "signers_gone"),
     *("ask_refused", "ask_closed", "ask_expired", "ask_failed"),
 }
 """Parts that stay until a person does something."""
