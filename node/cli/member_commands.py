@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -255,6 +256,8 @@ def exclude(
             if about_left := _left(api, repo, user):
                 return about_left
             raise
+        if one["user"] == api.show_status()["user"]:  # as the node says, before anybody is asked
+            raise ServiceError("bad_request", "that is this computer", f"`ravel repo leave {quote(repo)}`")
         called = person(one["name"], one["user"])
         others = [
             person(other["stated_name"] or "", other["user"])  # all are called as the person is

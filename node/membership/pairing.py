@@ -77,7 +77,7 @@ class Pairing:
         home = await self._hub.run_blocking(self._home)
         if home is not None and home.person != self._author.user:
             raise ServiceError(
-                "not_permitted", f"this is a device of {id_text(home.person)} already", _ON_THE_FIRST
+                "not_permitted", f"this is a device of {self._called(home)} already", _ON_THE_FIRST
             )
         if home is None:
             await self._refuse_passed("run it there")
@@ -105,13 +105,17 @@ class Pairing:
         # As a member again it would void its own move for all who see whose devices these are.
         await self._refuse_passed("this computer cannot become a device again")
         home = await self._hub.run_blocking(self._home)
-        if home is not None and (
-            home.person != self._author.user or len(await self._hub.run_blocking(self._others, home)) > 0
-        ):
+        if home is not None and home.person != self._author.user:
             raise ServiceError(
                 "already_exists",
-                f"this user is a device of {id_text(home.person)}",
-                "`ravel device remove` with this user's id ends that",
+                f"this is a device of {self._called(home)} already",
+                "`ravel device list` lists what it may; `ravel device remove` with this user's id ends that",
+            )
+        if home is not None and await self._hub.run_blocking(self._others, home):
+            raise ServiceError(
+                "already_exists",
+                "this is the first device of others",
+                "`ravel device remove` takes them out first",
             )
         await self._sharing.join_as_device(link)
         return await self.list_all()
@@ -179,7 +183,7 @@ class Pairing:
         if me not in home.keys:
             raise ServiceError(
                 "not_permitted",
-                f"this is a device of {id_text(home.person)}",
+                f"this is a device of {self._called(home)}",
                 "run it on the first device, whose place passes",
             )
         others = await run(self._others, home) if home.person == me else [home.person]
@@ -426,6 +430,10 @@ class Pairing:
                 }
                 found.append(view)
         return found
+
+    def _called(self, home: DevicesHome) -> str:
+        """Return the name of the person whose devices these are, else the id."""
+        return self._hub.replica.people.name(home.repo.repo_id, home.person) or id_text(home.person)
 
     def _name(self, home: DevicesHome, device: UserId) -> str:
         """Return the device's own name, which tells it from the others: all are shown by that of the person."""

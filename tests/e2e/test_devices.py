@@ -86,6 +86,10 @@ def test_a_link_that_was_used_makes_no_device_and_says_so(tmp_path: Path) -> Non
         link = run_ravel(laptop, "device", "add", "--local").stdout.splitlines()[0]
         run_ravel(phone, "device", "join", "-", stdin=link)
         until(lambda: permissions_of(phone).get("notes") == "owner", "the phone is a device")
+        again = run_ravel(
+            phone, "device", "join", "-", stdin=link, code=ERROR_KINDS["already_exists"].exit_code
+        )
+        assert "this is a device of" in again.stderr
         refused = run_ravel(other, "device", "join", "-", stdin=link, code=ERROR_KINDS["expired"].exit_code)
         assert "makes you no device: it has been used up" in refused.stderr
         assert "ravel device add" in refused.stderr

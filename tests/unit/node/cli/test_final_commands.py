@@ -60,8 +60,16 @@ def test_nobody_is_asked_whether_to_exclude_somebody_who_is_not_there(
     desk = {**silent, "user": "t" * 52, "stated_name": "Desk"}
     dan = {"kind": "left", "time": 0, "author": "d" * 52, "author_name": "Dan"}
     api = SimpleNamespace(
-        list_members=lambda _repo: {"members": [ben, silent, desk]},
+        list_members=lambda _repo: {
+            "members": [
+                ben,
+                silent,
+                desk,
+                {**ben, "user": "m" * 52, "person": "m" * 52, "name": "Me", "stated_name": None},
+            ]
+        },
         list_member_changes=lambda _repo, limit: {"changes": [dan]},
+        show_status=lambda: {"user": "m" * 52},
     )
     asked: list[str] = []
 
@@ -85,6 +93,13 @@ def test_nobody_is_asked_whether_to_exclude_somebody_who_is_not_there(
     )
     assert run_command(monkeypatch, "member", "exclude", "notes", "Ben", "--alone") == 2
     assert "go along" not in asked.pop()
+    capsys.readouterr()
+    assert (
+        run_command(monkeypatch, "member", "exclude", "notes", "Me") == ERROR_KINDS["bad_request"].exit_code
+    )
+    assert "that is this computer" in (said := capsys.readouterr().err)
+    assert "`ravel repo leave notes`" in said
+    assert asked == [], "who names oneself is not asked"
 
 
 @pytest.mark.parametrize("is_first", [True, False])

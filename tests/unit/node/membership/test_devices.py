@@ -11,6 +11,7 @@ from trio.testing import MockClock
 from node.authoring import writing
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
+from node.authoring.writing import write_commit
 from node.membership import pairing
 from node.membership.devices import find_devices, find_home
 from node.membership.offers import COMMENTS_REPO
@@ -20,6 +21,7 @@ from protocol.crypto.keys import UserSeed
 from protocol.formats.body import Body, Join, Permission
 from protocol.formats.devices import DevicesRepo, HandOn
 from protocol.formats.links import device_link_text, parse_device_link
+from protocol.formats.profiles import Profile
 from protocol.formats.proofs import prove_invitation
 from protocol.ids import root_branch
 from protocol.limits.formats import DEVICE_COUNT_MAX
@@ -97,6 +99,17 @@ async def test_of_two_who_use_one_link_the_first_alone_is_a_device(
     home = find_home(laptop.replica, laptop.author.user)
     assert home is not None
     assert find_devices(laptop.replica, home, laptop.hub.clock_ms()) == [phone.author.user]
+    joined = service_of(phone, tmp_path).people.pairing
+    with pytest.raises(ServiceError, match=f"this is a device of {user(laptop)} already") as refused:
+        await joined.join(device_link_text(link))
+    assert refused.value.code == "already_exists"
+    await write_commit(laptop.hub, laptop.author, laptop.replica.root_branch(home.repo), Profile("Ann", None))
+    await settle(laptop, phone)
+    for asked in (lambda: joined.join(device_link_text(link)), lambda: joined.add(3600)):
+        with pytest.raises(ServiceError, match="this is a device of Ann already"):
+            await asked()
+    with pytest.raises(ServiceError, match="this is the first device of others"):
+        await service_of(laptop, tmp_path).people.pairing.join(device_link_text(link))
 
 
 @pytest.mark.slow
