@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 _FOLDER: Final = Path(__file__).parent
-_OF_NODE: Final = "web/strings/{}_said.js"
+_OF_NODE: Final = "web/strings/{}_said*.js"
 _SAID_MAX: Final = 2000
 """Characters of a sentence that is looked for: an error may quote a peer's words, and no sentence of ours is longer."""
 _HOLE: Final = re.compile(r"\{(\d)(\*?)\}")
@@ -60,10 +60,10 @@ def _speaker(language: str) -> Callable[[str], str] | None:
 
 def load_table(language: str) -> dict[str, str]:
     """Return what sentences of the node and of commands are in a language that has tables."""
-    script = (_FOLDER.parent / _OF_NODE.format(language)).read_text(encoding="utf-8")
-    of_node: dict[str, str] = json.loads(
-        script.partition("export const SAID = ")[2].rstrip().removesuffix(";")
-    )
+    of_node: dict[str, str] = {}
+    for path in sorted(_FOLDER.parent.glob(_OF_NODE.format(language))):
+        script = path.read_text(encoding="utf-8")
+        of_node |= json.loads(script.partition("export const SAID = ")[2].rstrip().removesuffix(";"))
     of_commands: dict[str, str] = json.loads((_FOLDER / f"{language}.json").read_text(encoding="utf-8"))
     return of_node | of_commands
 

@@ -2,9 +2,9 @@
 
 // The table of the node's words comes behind the page, which needs none of them to be drawn.
 let say = (said) => said;
-Promise.all([import("./said.js"), import("./de_said.js")]).then(
-  ([{ speakerOf }, { SAID }]) => {
-    say = speakerOf(SAID);
+Promise.all([import("./said.js"), import("./de_said.js"), import("./de_said_people.js")]).then(
+  ([{ speakerOf }, said, ofPeople]) => {
+    say = speakerOf({ ...said.SAID, ...ofPeople.SAID });
   },
   () => {}, // they stay English
 );

@@ -40,7 +40,8 @@ function Restore({ stop, isOpen }) {
     <h3>${text.restoreWays.words}</h3><p>${text.restoreWords}</p>
     <${Loaded} of=${loaded} lines=${2}>${(keys) => (keys.unused && isPerson.value
       ? html`<${Recover} isSealed=${keys.protection === "passphrase"} done=${setTaken} />`
-      : html`<p>${text.restoreUsed}</p><${Steps} all=${text.restoreWordsSteps} />`)}<//></details>`;
+      : html`<p>${text.restoreUsed}</p><${Steps} all=${text.restoreWordsSteps} />`)}<//>
+    <h3>${text.restoreWays.friends}</h3><p>${text.restoreFriends} <a href=${beside("devices", "lost")}>${text.lostKeys}</a></p></details>`;
 }
 
 /** Takes up the person of 24 words or of a key file, in place of a key that nothing was written with. */

@@ -7,29 +7,39 @@ import { refresh } from "../state/node.js";
 import { api, isPerson, tell } from "../state/session.js";
 import { text } from "../strings/opened.js";
 import { useState } from "../vendor/preact-hooks.js";
+import { Friends, ownPlace } from "./recovery.js";
 
 function letIn(one) {
   const friends = one.friend_names.map((name, at) => name || short(one.friends[at]));
-  return one.this ? text.deviceBack(one.name, friends, text.ownPlace(one.grantors, Boolean(one.grant))) : text.deviceLetIn(short(one.device), one.name, friends);
+  return one.this ? text.deviceBack(one.name, friends, ownPlace(one)) : text.deviceLetIn(short(one.device), one.name, friends);
 }
 
-export function Devices() {
+export function Devices({ argument }) {
   const loaded = useLoaded(() => api.listDevices(), []);
   const [made, setMade] = useState(null);
-  const [left, setLeft] = useState(null); // a device that was removed, and repos where something is left to do
+  const [left, setLeft] = useState(null); // what was done, and repos where something is left to do
   const remove = async (one) => {
     const { repos } = await api.removeDevice({ device: one.user });
     const name = one.name || short(one.user);
-    setLeft({ name, repos: repos.filter((repo) => repo.advice) });
+    setLeft({ said: text.deviceLeft(name), repos: repos.filter((repo) => repo.advice) });
     await loaded.again();
     await refresh();
     tell(text.deviceRemoved(name, repos.filter((repo) => repo.excluded).length));
+  };
+  const promote = async (device, name) => {
+    const { repos } = await api.promoteDevice({ device });
+    setLeft({ said: text.notPassed(name), repos: repos.filter((repo) => repo.advice) });
+    await loaded.again();
+    await refresh();
+    const signs = repos.filter((repo) => repo.signs).map((repo) => repo.name);
+    tell(text.placePassed(name, repos.filter((repo) => repo.moved).length) + (signs.length ? text.signsNoMore(signs) : ""), null, true);
   };
   return html`<p>${text.devicesAbout}</p>
     <${Loaded} of=${loaded}>${({ devices, joining, stayed, ...list }) => html`
       ${joining && html`<p class="alarm">${text.deviceJoining}</p>`}
       ${list.removed_by !== null ? html`<p id="device-removed" class="alarm">${text.deviceOut(list.removed_by_name || short(list.removed_by))}</p>`
-        : list.moved_to !== null ? html`<p id="device-moved">${text.deviceMoved(list.moved_to_name || short(list.moved_to))}</p>`
+        : list.moved_to !== null ? html`<p id="device-moved">${text.deviceMoved(list.moved_to_name || short(list.moved_to))}</p>
+          ${isPerson.value && html`<${Action} id="pass-rest" act=${() => promote(list.moved_to, list.moved_to_name || short(list.moved_to))}>${text.passRest}<//>`}`
         : devices.length < 2 && !joining && html`<${Empty}><p>${text.noDevices}</p><//>`}
       ${list.let_in.map((one) => html`<p class="alarm" key=${`${one.device} ${one.repo}`}><bdi>${letIn(one)}</bdi></p>`)}
       ${stayed.length > 0 && html`<ul class="plain" id="devices-stayed">${stayed.map((one) => html`<li key=${`${one.device} ${one.repo}`} class="alarm">
@@ -37,8 +47,9 @@ export function Devices() {
       <ul class="plain" id="devices">${devices.map((one) => html`<li key=${one.user}>
         <bdi class="person">${one.name || short(one.user)}</bdi> <span class="facts">${[one.this && text.thisDevice, one.first && text.firstDevice].filter(Boolean).join(" · ")}</span>
         ${one.repos.map((repo) => html`<p class=${repo.lacking ? "alarm" : "facts"} key=${repo.repo}><bdi>${text.deviceMay(repo.name, text.permissions[repo.permission], repo.lacking)}</bdi></p>`)}
+        ${!one.this && isPerson.value && devices.some((other) => other.this && other.first) && html`<${Action} class="promote" question=${text.promoteQuestion(one.name || short(one.user))} yes=${text.promoteYes} act=${() => promote(one.user, one.name || short(one.user))}>${text.makeFirst}<//> `}
         ${!one.this && isPerson.value && html`<${Action} class="danger" question=${text.removeDeviceQuestion(one.name || short(one.user))} yes=${text.removeOf(one.name || short(one.user))} act=${() => remove(one)}>${text.remove}<//>`}</li>`)}</ul>`}<//>
-    ${left?.repos.length > 0 && html`<div id="device-left" class="asked" role="status"><p class="alarm">${text.deviceLeft(left.name)}</p>
+    ${left?.repos.length > 0 && html`<div id="device-left" class="asked" role="status"><p class="alarm">${left.said}</p>
       <ul class="plain">${left.repos.map((repo) => html`<li key=${repo.repo}><bdi>${repo.name}</bdi> <p class="facts">${text.sentence(text.nodeSaid(repo.advice))}</p></li>`)}</ul></div>`}
     ${!isPerson.value && html`<p class="facts">${text.devicesAtMachine}</p>`}
     ${isPerson.value && loaded.data?.moved_to === null && html`<div class="buttons"><${Action} id="add-device" act=${async () => setMade(await describeLink(await api.inviteDevice(), "link"))}>${text.addDevice}<//>
@@ -53,5 +64,6 @@ export function Devices() {
         await api.joinAsDevice({ link: link.trim() });
         await loaded.again();
         await refresh();
-      }}><label>${text.link} <textarea name="link" rows="3" required maxlength="32768" spellcheck="false"></textarea></label><//></details>`}`;
+      }}><label>${text.link} <textarea name="link" rows="3" required maxlength="32768" spellcheck="false"></textarea></label><//></details>
+      <${Friends} isLost=${argument === "lost"} />`}`;
 }
