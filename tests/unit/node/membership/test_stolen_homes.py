@@ -204,3 +204,58 @@ async def test_a_lost_phone_reads_nothing_once_it_is_removed(
         assert all(one["excluded"] and one["renewed"] for one in removed["repos"])
         await _meet(laptop, phone, *others)
         await assert_reads_nothing(*rooms, folder=tmp_path / "relays")
+
+
+async def test_a_copied_home_whose_person_gave_its_place_to_a_phone_reads_nothing(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """Who only listens with the old key: the move is a leave, by which new secrets are due."""
+    with open_nodes(tmp_path, "alice", "bob", "phone") as (alice, bob, phone), fail_after(600):
+        await share(alice, bob)
+        pairing = service_of(bob, tmp_path / "pairing").people.pairing
+        link = parse_device_link((await pairing.add(3600))["link"])
+        await phone.joiner.begin(link.opened(), link.person)
+        await _meet(bob, phone, alice)
+        await _meet(bob, phone, alice)
+        repo_id = alice.repo().repo_id
+        KeptFolder(tmp_path / "bob").write_to(tmp_path / "copy")
+        thief = Node(tmp_path / "copy", "bob")
+        try:
+            await pairing.promote(id_text(phone.author.user))
+            await _meet(bob, phone, alice)
+            rooms = [Room(one, tmp_path, repo_id) for one in (thief, alice, phone)]
+            await rooms[2].service.posts.write(id_text(rooms[2].main.branch_id), "from the phone")
+            await _meet(phone, alice, thief)
+            await assert_reads_nothing(*rooms, folder=tmp_path / "relays")
+        finally:
+            thief.replica.close()
+
+
+async def test_a_stolen_home_whose_person_friends_let_in_again_reads_nothing(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    names = ("alice", "bob", "carol", "new")
+    with open_nodes(tmp_path, *names) as (alice, bob, carol, new), fail_after(600):
+        await share(alice, bob, carol)
+        repo_id = alice.repo().repo_id
+        services = {
+            one.seed: service_of(one, tmp_path / f"keys {number}").people
+            for number, one in enumerate((alice, bob, carol))
+        }
+        lost, key = id_text(bob.author.user), id_text(new.author.user)
+        friends = [id_text(one.author.user) for one in (alice, carol)]
+        await _meet(alice, bob, carol)
+        (named,) = (await services[bob.seed].recovery.name_friends(friends, 2, ""))["repos"]
+        assert (named["changed"], named["advice"]) == (True, "")
+        await _meet(bob, alice, carol)
+        texts = [(await services[one.seed].recovery.sign(lost, key))["texts"][0] for one in (alice, carol)]
+        (done,) = (await services[alice.seed].recovery.finish(texts))["repos"]
+        assert (done["let_in"], done["grantors"] != []) == (True, True)
+        await new.joiner.follow(alice.capability())
+        await _meet(alice, new, carol)
+        await services[alice.seed].members.grant(alice.repo().name, key, "write")
+        await services[alice.seed].members.remove(alice.repo().name, lost, "")
+        await _meet(alice, new, carol, bob)
+        assert alice.replica.permission(alice.repo(), new.author.user) is Permission.WRITE
+        rooms = [Room(one, tmp_path, repo_id) for one in (bob, alice, new)]
+        await assert_reads_nothing(*rooms, folder=tmp_path / "relays")
