@@ -12,6 +12,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from node.authoring.drafting import Draft
 from node.care.bundle_reading import read_bundle
 from node.care.bundle_writing import write_bundle
 from node.content import texts as texts_module
@@ -19,8 +20,10 @@ from node.content.search import Question
 from node.content.search_indexer import SearchIndexer
 from node.content.search_words import parse_query
 from node.contract.json_documents import JsonChange
+from node.ingest.ingest_result import IngestResult
 from node.membership.quorums import Quorums
 from protocol.formats.body import Permission
+from protocol.formats.content import Post
 from protocol.formats.document_kinds import DICT, SET
 from protocol.formats.links import parse_device_link
 from protocol.formats.text import id_text
@@ -43,6 +46,8 @@ pytestmark = [
 ]
 LATER = "afterwards"
 """A word that nobody wrote before."""
+_MANY, _AT_ONCE = 10_000, 500
+"""Posts after the theft, and those of one write."""
 
 
 class Room:
@@ -156,6 +161,9 @@ async def test_a_copied_home_reads_nothing_after_a_fresh_key_and_the_next_epoch(
             await _meet(alice, bob)
             await renewing_of(alice).renew("")
             await _meet(alice, bob, thief)
+            for begin in range(0, _MANY, _AT_ONCE):
+                drafts = [Draft(Post(f"{LATER} {number}")) for number in range(begin, begin + _AT_ONCE)]
+                alice.author.write_many(alice.branch(), drafts, stored=IngestResult())
             rooms = [Room(one, tmp_path, alice.repo().repo_id) for one in (thief, alice, bob)]
             await assert_reads_nothing(*rooms, folder=tmp_path / "relays")
         finally:
