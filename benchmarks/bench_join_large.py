@@ -5,7 +5,8 @@ python -m benchmarks.bench_join_large [root commits [posts [exclusions]]]
 Two nodes in one process, on a line of 10 Mbit/s and 50 ms there and back. The line's time is virtual, so what both compute
 is not in the seconds: `computing` is the processor time of both until all is here. The owner grants writing to one user
 after another; those who are excluded go one by one, each with a new epoch. Measured with a link that names the newest
-posts, and with one that does not (`plain`), until 100 posts are shown, and until all is here.
+posts, and with one that does not (`plain`), until 100 posts are shown, and until all is here. `day`: from asking for the
+posts of a day in the middle until they are shown, as soon as the root branch is here, while the past takes the line.
 """
 
 import sys
@@ -24,12 +25,14 @@ from trio.testing import MockClock, memory_stream_pair
 from benchmarks.common import figure, note, write_posts
 from node.membership.vouching import make_voucher
 from node.sync.connection import Connection
+from node.timelines.timelines import Timelines
 from node.wire.transport import accept, dial
 from protocol.crypto.keys import AgreementSecret, UserSeed
 from protocol.crypto.signing import key_pair
 from protocol.formats.body import Grant, Permission, Remove
 from protocol.formats.content import Post
 from protocol.formats.links import InvitationLink
+from storage.commits.commits import load_timeline
 from tests.support.nodes import Node
 
 _RATE: Final = 1_250_000
@@ -94,6 +97,10 @@ async def _join(alice: Node, bob: Node, link: InvitationLink) -> dict[str, tuple
     (ours, their_line), (theirs, our_line) = memory_stream_pair(), memory_stream_pair()
     until = alice.replica.read_tables().branches[alice.branch().num].commit_count
 
+    with alice.replica.database.read() as connection:
+        (row,) = load_timeline(connection, alice.branch().num, until // 2, 1)
+    middle = row.timestamp
+
     def look() -> None:
         for branch in bob.replica.read_tables().branches.values():
             shown = bob.hub.windows.find(branch.num) if branch.name == "main" else None
@@ -110,6 +117,26 @@ async def _join(alice: Node, bob: Node, link: InvitationLink) -> dict[str, tuple
             stream = await accept(theirs, node.seed, AgreementSecret(b"a" * 32))
         await Connection(node.hub, stream, lambda _: dials).run()
 
+    whole_root = alice.replica.read_tables().roots[link.repo].commit_count
+
+    def count_root() -> int:
+        root = bob.replica.read_tables().roots.get(link.repo)
+        return 0 if root is None else root.commit_count
+
+    async def go_to_day() -> None:
+        """Ask for the posts of a day, once the newest posts and the root branch are here."""
+        while "shown" not in found or count_root() < whole_root:
+            await bob.hub.changes.wait(bob.hub.changes.count)
+        asked, size, had = trio.current_time(), down.size, bob.branch().commit_count
+        timelines = Timelines(bob.hub, lambda _: bob.branch())
+        window = await timelines.window_by_time("", "", "", _SHOWN, middle)
+        shown = len(window["arriving"]["items"]) if "arriving" in window else 0
+        found["day"] = trio.current_time() - asked, down.size - size
+        waiting = window["arriving"]["waiting"] if "arriving" in window else 0
+        note(
+            f"{waiting} wait; of the day {len(window['items'])} are here and {shown} shown; {had} of {until} were here"
+        )
+
     with trio.move_on_after(_PATIENCE):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_Line().carry, their_line, our_line)
@@ -117,6 +144,7 @@ async def _join(alice: Node, bob: Node, link: InvitationLink) -> dict[str, tuple
             for node, other, dials in ((bob, alice, True), (alice, bob, False)):
                 nursery.start_soon(node.joiner.run)
                 nursery.start_soon(partial(talk, node, other, dials=dials))
+            nursery.start_soon(go_to_day)
             while "all" not in found:
                 count = bob.hub.changes.count
                 look()

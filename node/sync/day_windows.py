@@ -8,7 +8,7 @@ kept apart, like the newest commits, and confirmed by the same rules.
 from bisect import bisect_right
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 import trio
 
@@ -23,10 +23,9 @@ from protocol.limits.peers import (
     DAY_SECONDS,
     WINDOW_ASK_COUNT,
     WINDOW_PAGES_MAX,
-    WINDOW_RANK_MAX,
 )
 from protocol.session.features import WINDOWS
-from storage.commits.commits import load_rows
+from storage.commits.commits import load_rows, load_timeline
 from storage.commits.display import load_latest_time
 from storage.repos.epochs import Epoch, Topic
 from storage.repos.repos import Branch
@@ -41,37 +40,53 @@ async def fetch_day(hub: Hub, branch: Branch, since: int) -> None:
     Waits DAY_SECONDS at most. What came is in `Hub.days`. Raises StorageError.
     """
     hub.days.forget(branch.num)
-    epochs = await hub.run_blocking(_find_epochs, hub, branch, since)
+    found = await hub.run_blocking(_find_place, hub, branch, since)
+    if found is None:
+        return
+    bounds, epochs = found
     by_topic = hub.replica.tables.by_topic
-    with trio.move_on_after(DAY_SECONDS):
-        for epoch, starts_at in epochs:
+    with trio.move_on_after(DAY_SECONDS), hub.asking_first():
+        for epoch in epochs:
             mark = branch_mark_in(epoch.key, branch.branch_id)
             for name in (epoch.writers_topic, epoch.topic):
                 topic = None if name is None else by_topic.get(name)
                 for source in list(hub.sources):
                     if topic is None or not source.has_joined(topic.topic) or not source.knows(WINDOWS):
                         continue
-                    if await _Search(hub, source, topic, branch, mark).fetch(starts_at, since):
+                    if await _Search(hub, source, topic, branch, mark).fetch(bounds, since):
                         return
 
 
-def _find_epochs(hub: Hub, branch: Branch, since: int) -> list[tuple[Epoch, int]]:
-    """Find the epoch in use at a time, and those after it, with their begins; none if nothing is to be asked for."""
+def _find_place(hub: Hub, branch: Branch, since: int) -> "tuple[_Bounds, list[Epoch]] | None":
+    """Find between which commits a time is, the epoch in use then and those after it. None if nothing is to be asked."""
     shown = hub.windows.find(branch.num)
-    if shown is None or (shown.listed and min(map(_time_of, (one.opened for one in shown.listed))) <= since):
-        return []
+    newest = None if shown is None else next(iter(shown.listed), None)
+    if newest is None or _time_of(newest.opened) <= since:
+        return None
     with hub.replica.database.read() as connection:
         latest = load_latest_time(connection, branch.num)
         if latest is not None and latest >= since:
-            return []
+            return None
+        last = load_timeline(connection, branch.num, max(0, branch.commit_count - 1), 1)
         epochs = hub.replica.tables.held_epochs(branch.repo_num)
         inits = load_rows(connection, {CommitId(one) for one in epochs})
     begins = {
         one.num: inits[CommitId(raw)].timestamp for raw, one in epochs.items() if CommitId(raw) in inits
     }
     ordered = sorted(((begins.get(one.num, 0), one) for one in epochs.values()), key=itemgetter(0))
-    first = max(0, bisect_right(ordered, since, key=lambda one: one[0]) - 1)
-    return [(epoch, at) for at, epoch in ordered[first : first + DAY_EPOCHS_MAX]]
+    first = max(0, bisect_right(ordered, since, key=itemgetter(0)) - 1)
+    low = (last[0].rank, last[0].timestamp) if last else (0, ordered[0][0] if ordered else 0)
+    bounds = _Bounds(*low, _rank_of(newest.opened), _time_of(newest.opened))
+    return bounds, [epoch for _, epoch in ordered[first : first + DAY_EPOCHS_MAX]]
+
+
+class _Bounds(NamedTuple):
+    """Ranks between which a time is, and the times (unix ms) of commits there."""
+
+    low: int
+    low_time: int
+    high: int
+    high_time: int
 
 
 class _Search:
@@ -86,9 +101,9 @@ class _Search:
         self._branch = branch
         self._mark = mark
 
-    async def fetch(self, starts_at: int, since: int) -> bool:
-        """Keep commits from a time on. Return False if the peer has none. Times are in unix milliseconds."""
-        rank = await self._find_rank(starts_at, since)
+    async def fetch(self, bounds: _Bounds, since: int) -> bool:
+        """Keep commits from a time on (unix ms). Return False if the peer has none."""
+        rank = await self._find_rank(bounds, since)
         if rank is None:
             return False
         span = WINDOW_ASK_COUNT
@@ -117,19 +132,13 @@ class _Search:
             opened = above
         return True
 
-    async def _find_rank(self, starts_at: int, since: int) -> int | None:
-        """Find a rank below which all is earlier than a time, about; None if the peer has nothing so late.
+    async def _find_rank(self, bounds: _Bounds, since: int) -> int | None:
+        """Find a rank below which all is earlier than a time, about; None if the peer does not answer.
 
         Guesses where the time would be if commits were written evenly, and beyond that by a step that doubles as long as
         the guess stays on one side.
         """
-        newest = await self._look(WINDOW_RANK_MAX, _LOOKED_AT)
-        if not newest or max(map(_time_of, newest)) < since:
-            return None
-        low, low_time = 0, starts_at
-        high, high_time = _rank_of(newest[0]), _time_of(_middle(newest))
-        if high_time < since:
-            return high
+        low, low_time, high, high_time = bounds
         step, was_early = WINDOW_ASK_COUNT // 4, None
         for _ in range(DAY_QUESTIONS_MAX):
             if high - low <= WINDOW_ASK_COUNT // 4:

@@ -186,6 +186,8 @@ class Hub:
         """Newest commits of branches whose past is not here."""
         self.days = KeptWindows(replica, self.windows.vouchers)
         """Commits from a day on that somebody has asked for, of branches whose past is not here."""
+        self._questions = 0  # for which the past waits
+        self._answered = CountedEvent()
         self.recent = RecentPublications()
         self.given = GivenBlocks()
         """Blocks of files that peers were sent."""
@@ -220,6 +222,21 @@ class Hub:
         """Tell this follower no more. One that never followed is no error: it may have been cancelled before."""
         if follower in self._followers:
             self._followers.remove(follower)
+
+    @contextmanager
+    def asking_first(self) -> Iterator[None]:
+        """Hold back receipts of batches meanwhile: peers then send no more of the past, which answers would wait behind."""
+        self._questions += 1
+        try:
+            yield
+        finally:
+            self._questions -= 1
+            self._answered.ring()
+
+    async def let_questions_pass(self) -> None:
+        """Wait while something is asked first."""
+        while self._questions:
+            await self._answered.wait(self._answered.count)
 
     @contextmanager
     def connected(

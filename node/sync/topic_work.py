@@ -358,6 +358,7 @@ class TopicWork:
             taken = BatchIngested(output.topic, len(relayed.nums), (), relayed.refused, known=known)
         bill.total += FRAME_SECONDS + sum(map(len, output.items)) * BYTE_SECONDS  # charged when it was read
         bill.earn((useful + known) / max(1, len(output.items)))
+        await self._hub.let_questions_pass()
         done.set()
         conversation.happen(taken)
         self.topics_changed()  # the epoch may have been taken up while the batch was on its way

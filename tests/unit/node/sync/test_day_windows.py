@@ -12,6 +12,7 @@ from node.sync.session_queries import Load
 from node.sync.topic_work import TopicWork
 from node.timelines.timelines import Timelines
 from protocol.ids import TopicKey
+from protocol.limits.peers import BATCHES_IN_FLIGHT_MAX
 from protocol.session.outputs import LoadPlan, LoadWindow
 from ravel.types.timelines import TimelineWindow
 from tests.support.machine import fail_after
@@ -116,3 +117,22 @@ async def test_posts_of_any_day_are_shown_while_the_past_is_on_its_way(
         assert [item["text"] for item in settled["items"]] == ["33", "34"]
         assert "arriving" not in settled
         assert bob.hub.days.find(bob.branch().num) is None
+
+
+@pytest.mark.slow
+async def test_the_past_waits_while_a_day_is_asked_for(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else each answer would come behind the batches that are on their way, a second's worth on a slow line."""
+    batch = 8
+    monkeypatch.setattr("protocol.session.transfer.BATCH_COUNT_MAX", batch)
+    with fail_after(120), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        _found(alice)
+        await bob.joiner.begin(alice.invite(alice.repo()))
+        async with connected(bob, alice):
+            with bob.hub.asking_first():
+                await trio.sleep(20)
+                came = sum(branch.commit_count for branch in bob.replica.branches.values())
+                assert came <= BATCHES_IN_FLIGHT_MAX * batch, "what was on its way"
+            await wait_all_tasks_blocked()
+        assert bob.digest(bob.branch()) == alice.digest(alice.branch())
