@@ -78,6 +78,8 @@ _POSTS_MAX: Final = 20
 """Posts by an honest member after the history, at most: more than one window."""
 _PATIENCE: Final = 3600.0
 """Virtual seconds in which all must be told."""
+_TOLD_SECONDS: Final = 60.0
+"""Seconds between two lines that say how far it is."""
 _SMALL: Final = (
     ("node.sync.windows.WINDOW_BEHIND_MIN", 2),
     ("node.membership.vouching.WINDOW_BEHIND_MIN", 2),
@@ -410,22 +412,27 @@ def main() -> int:
     use_memory_for_files()
     share_compiled_statements()
     share_new_tables()
-    done, played, nobody, began = Counter[str](), 0, 0, time.monotonic()
+    done, began = Counter[str](), time.monotonic()
+    told_at = began
+
+    def tell_so_far(seed: int) -> None:
+        rate = done["joins"] / max(time.monotonic() - began, 0.001)
+        told = ", ".join(f"{what} {number}" for what, number in sorted(done.items()))
+        print(f"up to seed {seed} all hold ({rate:.2f} joins a second): {told}", flush=True)
+
     with founded_once() as founded:
         for seed in range(options.seed, options.seed + options.count):
             try:
-                done += run(seed, founded)
-                played += 1
+                done += run(seed, founded) + Counter(joins=1)
             except NobodyInvites:
-                nobody += 1
+                done["without a link"] += 1
             except BaseException as error:
                 print(f"seed {seed} fails: {error!r}", file=sys.stderr)
                 raise
-    told = ", ".join(f"{what} {number}" for what, number in sorted(done.items()))
-    rate = played / max(time.monotonic() - began, 0.001)
-    print(
-        f"{played} joins hold from seed {options.seed} on ({rate:.2f} a second), {nobody} without a link: {told}"
-    )
+            if time.monotonic() - told_at >= _TOLD_SECONDS:
+                told_at = time.monotonic()
+                tell_so_far(seed)
+    tell_so_far(options.seed + options.count - 1)
     return 0
 
 
