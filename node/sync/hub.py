@@ -31,6 +31,7 @@ from node.runtime.scheduling import NOBODY, FairLock, Ledger, WorkAccount, WorkB
 from node.runtime.user_requests import GivingWay, UserRequests
 from node.sync.block_requests import UselessSources
 from node.sync.body_proofs import BodyProofs
+from node.sync.bulk_turns import BulkTurns
 from node.sync.conversation import Conversation
 from node.sync.given_blocks import GivenBlocks
 from node.sync.intake import Intake, PendingSenders
@@ -193,6 +194,8 @@ class Hub:
         """Blocks of files that peers were sent."""
         self.changes = CountedEvent()
         """Of all changes that were told: what is read from the store at one count is as new as at any time of it."""
+        self.bulk_turns = BulkTurns(replica, self.changes)
+        """The peer that brings much of a repo."""
         self.absences = CountedEvent()
         """Of commits that were accepted without their bodies, of bodies that came, and of peers that may have some."""
         self.proofs = BodyProofs()
@@ -256,6 +259,7 @@ class Hub:
         finally:
             self.remove(peer)
             self.sources.remove(peer)
+            self.bulk_turns.leave(peer)
             self.relay_clients.remove(client)
             self._when_kept_changed.remove(kept_changed)
             self.presences.lose(presence)

@@ -88,8 +88,13 @@ class WindowPort:
         if held:
             self._summaries.update((topic, trio.Event()) for topic in held)
             self._conversation.start(self._open_new, list(held))
-        promised = [topic for topic in topics if topic not in held and self._is_promised(topic)]
-        self._load_summaries([topic for topic in topics if topic not in held and topic not in promised])
+        left = [topic for topic in topics if topic not in held]
+        promised = {topic for topic in left if self._is_promised(topic)}
+        waiting = {topic for topic in left if self._is_others_turn(topic)}
+        self._summaries.update((topic, trio.Event()) for topic in waiting)
+        for topic in waiting:
+            self._conversation.start(self._summarise_in_turn, topic)
+        self._load_summaries([topic for topic in left if topic not in promised and topic not in waiting])
 
     def summary_came(self, topic: TopicKey) -> None:
         """Note that the peer has said a summary of a topic: perhaps of one that is held back."""
@@ -104,6 +109,7 @@ class WindowPort:
             return
         if progress.behind >= WINDOW_BEHIND_MIN:
             self._behind.add(followed.repo_num)
+            self._hub.bulk_turns.begin(followed.repo_num, self._conversation)
             self._fill(followed.repo_num)
 
     def topics_changed(self) -> None:
@@ -172,6 +178,22 @@ class WindowPort:
                 self._conversation.start(self._open, topic)
         self._load_summaries(due)
 
+    def _is_others_turn(self, topic: TopicKey) -> bool:
+        followed = self._hub.replica.by_topic.get(topic)
+        if followed is None or followed.is_link:
+            return False
+        return self._hub.bulk_turns.is_others(followed.repo_num, self._conversation)
+
+    async def _summarise_in_turn(self, topic: TopicKey) -> None:
+        """Summarise a topic. Where the peer holds much of it, wait until no other peer brings much of its repo."""
+        self.summary_came(topic)
+        with trio.move_on_after(self._patience):
+            await self._summaries[topic].wait()
+        followed = self._hub.replica.by_topic.get(topic)
+        if followed is not None and (self._peer_count(topic) or 0) >= WINDOW_BEHIND_MIN:
+            await self._hub.bulk_turns.take(followed.repo_num, self._conversation)
+        self._load_summaries((topic,))
+
     def _peer_count(self, topic: TopicKey) -> int | None:
         progress = self._conversation.session.progress_of(topic)
         peer = None if progress is None else progress.rounds.peer or progress.rounds.kept
@@ -189,7 +211,8 @@ class WindowPort:
                     await self._ask_first(followed)
         finally:
             if not self._conversation.has_ended:
-                self._load_summaries((topic,))
+                self._summaries[topic].set()  # it was waited for
+                self._conversation.start(self._summarise_in_turn, topic)
 
     async def _ask_first(self, topic: Topic) -> None:
         """Ask for the root branch, and once it is here for windows of the others."""

@@ -117,6 +117,8 @@ WINDOW_KEPT_SIZE_MAX: Final = 2 * MIB
 whenever the branch has grown: a fifth of a second for as many as fit."""
 WINDOWS_KEPT_SIZE_MAX: Final = 32 * MIB
 """Bytes in memory of the newest commits of all branches whose past is not here."""
+BULK_LOOK_SECONDS: Final = 10.0
+"""Seconds in which a peer must bring WINDOW_BEHIND_MIN commits, or others send the same: 40 KB a second."""
 DAY_SECONDS: Final = 10.0
 """Seconds for which somebody waits for posts of a day whose past is on its way: batches that were sent come first."""
 DAY_QUESTIONS_MAX: Final = 24
