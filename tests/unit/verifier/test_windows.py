@@ -44,6 +44,8 @@ class Case:
     more: tuple[Step, ...] = ()
     ranks: dict[int, int] = field(default_factory=dict)
     is_removed: bool = False
+    is_withheld: bool = False
+    """Whether a source keeps the removal back."""
     vouched: set[int] = field(default_factory=set)
     by_word: set[int] = field(default_factory=set)
 
@@ -66,6 +68,14 @@ CASES = {
     ),
     "an_ack_of_another_branch": Case({13, 15}, {13}, set(), {15}, more=(_post(15, "cat", 4),)),
     "posts_of_who_was_excluded": Case({10, 11, 12, 13, 14}, {10, 13}, {11, 12, 14}, is_removed=True),
+    "posts_of_who_was_excluded_while_that_is_withheld_and_of_who_knew_it": Case(
+        {12, 13, 14, 16},
+        {12, 13, 14},
+        {16},
+        more=(Step(16, "ann", "post", "main", (14,), (7,)),),
+        is_removed=True,
+        is_withheld=True,
+    ),
     "what_stands_before_the_heads_that_a_link_names": Case(
         {11, 12, 14}, {11, 12}, {14}, vouched={12}, by_word={11, 12}
     ),
@@ -107,7 +117,8 @@ def test_a_window_is_confirmed_by_who_is_trusted_and_by_nobody_else(
     commits = make_commits(
         founded, Tale(frozenset(), (*FOUNDING, *of_root, *_LINE, *case.more)), dict(case.ranks)
     )
-    of_root_items = [commits.items[step.number] for step in of_root if step.branch == ROOT]
+    known = _ROOT if case.is_withheld else of_root
+    of_root_items = [commits.items[step.number] for step in known if step.branch == ROOT]
     with open_copy(founded, tmp_path / "partial", of_root_items) as partial:
         items = [commits.items[number] for number in case.sent]
         heads = {as_commit_id(commits.ids[one]) for one in case.vouched & commits.ids.keys()}
