@@ -86,6 +86,11 @@ def test_two_write_one_text_together_while_one_is_away(tmp_path: Path, page: Bro
         for word in ("Agenda", ": "):
             other.type(word)
         page.until(f"{TYPED} === 'Agenda: '")
+        low = (
+            f"(() => {{ const box = {INSIDE}.querySelector('.cm-scroller').getBoundingClientRect();"
+            f"return {INSIDE}.elementFromPoint(box.left + 40, box.bottom - 5); }})()"
+        )
+        page.until(f"{low}?.closest('.cm-content')")  # a click below the words goes into the text
         assert page.evaluate(SHOWN) == "We meet on Monday.", "it is seen, and nothing was stored"
         _picture(page, "text-typed")
         other.evaluate("release()")

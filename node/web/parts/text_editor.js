@@ -132,8 +132,8 @@ const colors = Object.fromEntries(Array.from({ length: COLORS }, (_, number) => 
 const THEME = {
   "&": { border: "1px solid var(--line)", borderRadius: ".3rem", background: "var(--ground)", color: "var(--ink)" },
   "&.cm-focused": { outline: "3px solid var(--focus)", outlineOffset: "1px" },
-  ".cm-scroller": { fontFamily: "inherit", lineHeight: "1.6", minHeight: "14rem", maxHeight: "60dvh", overflow: "hidden auto" },
-  ".cm-content": { padding: "1.4rem .4rem .6rem", caretColor: "var(--ink)" },
+  ".cm-scroller": { fontFamily: "inherit", lineHeight: "1.6", maxHeight: "60dvh", overflow: "hidden auto" },
+  ".cm-content": { boxSizing: "border-box", minHeight: "14rem", padding: "1.4rem .4rem .6rem", caretColor: "var(--ink)" },
   ".cm-cursor": { borderLeftColor: "var(--ink)", borderLeftWidth: "2px" },
   "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": {
     background: "color-mix(in srgb, var(--accent) 30%, transparent)",

@@ -75,6 +75,7 @@ export const ofBranches = {
   titleOfText: "Titel",
   editorKeys: "Tab verlässt den Text. Strg+Z nimmt zurück, was du geschrieben hast, und nichts von anderen.",
   words: (count) => many(count, "Wort", "Wörter"),
+  textEmpty: "Hier steht noch nichts. Wer schreiben darf, schreibt mit, und alle sehen sofort jeden Buchstaben.",
   textSaved: "gespeichert",
   textSaving: "wird gespeichert…",
   textReadOnly: "du darfst diesen Text lesen und nicht ändern",

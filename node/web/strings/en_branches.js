@@ -73,6 +73,7 @@ export const ofBranches = {
   titleOfText: "Title",
   editorKeys: "Tab leaves the text. Ctrl+Z takes back what you wrote, and nothing of others.",
   words: (count) => many(count, "word"),
+  textEmpty: "Nothing is written here yet. Everybody who may write does so together, and sees each letter at once.",
   textSaved: "saved",
   textSaving: "saving…",
   textReadOnly: "you may read this text, and not change it",

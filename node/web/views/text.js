@@ -87,7 +87,9 @@ function Standing({ live, mayWrite, root }) {
   const count = live.unsavedCount.value;
   const names = live.others.value.map(nameOf);
   const away = !live.isLive.value || !isLive.value;
-  let state = ["saved", count ? text.textSaving : text.textSaved];
+  live.changes.value; // of what it holds
+  const isEmpty = !live.document.value.getText(root).length;
+  let state = ["saved", count ? text.textSaving : isEmpty ? text.textEmpty : text.textSaved];
   if (!mayWrite) state = ["read", text.textReadOnly];
   if (away) state = ["offline", live.isKept.value ? text.textOffline(count) : text.textOnlyInTab(count)];
   if (live.refusal.value) state = ["refused", text.textRefused(count)];
@@ -133,7 +135,7 @@ function Editor({ live, root, mayWrite, title }) {
   }, [document, root, isPlain, !client]);
   if (isPlain) return html`<pre class="document" tabindex="0" aria-label=${title}>${type.toString()}</pre>`;
   return html`<div class="text-editor" id="text-editor" ref=${place}></div>
-    <p class="facts text-foot"><span class="grow">${text.editorKeys}</span><${Words} live=${live} root=${root} /></p>`;
+    <p class="facts text-foot"><span class="grow wide">${text.editorKeys}</span><${Words} live=${live} root=${root} /></p>`;
 }
 
 /** How many words a text has, counted when nobody has typed for a moment. */
