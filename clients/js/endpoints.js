@@ -168,6 +168,8 @@ export const ENDPOINTS = {
   listSettings: {"method": "GET", "path": "/settings", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
   changeSetting: {"method": "PUT", "path": "/settings/{setting}", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   restartNode: {"method": "POST", "path": "/settings/restart", "query": [], "body": null, "events": false, "key": true, "seconds": 60},
+  showStartWithLogin: {"method": "GET", "path": "/settings/start-with-login", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
+  startWithLogin: {"method": "POST", "path": "/settings/start-with-login", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   checkHealth: {"method": "GET", "path": "/checks", "query": [], "body": null, "events": false, "key": false, "seconds": 70},
   showKeys: {"method": "GET", "path": "/keys", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
   showKeyWords: {"method": "POST", "path": "/keys/words", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},

@@ -2714,6 +2714,17 @@ export interface SettingChangeRequest {
   value: string;
 }
 
+/** Whether systemd starts the node with its person's login. */
+export interface StartWithLogin {
+  hindrance: "" | "no_systemd" | "environment" | "passphrase";
+  starts: boolean;
+}
+
+/** Whether the node is to start with the login. */
+export interface StartWithLoginRequest {
+  starts: boolean;
+}
+
 /** A problem that stops the node from working now or soon. */
 export interface HealthReport {
   checks: HealthCheck[];
@@ -3161,6 +3172,10 @@ export class Ravel {
   changeSetting(values: { setting: string } & SettingChangeRequest, options?: RequestOptions): Promise<SettingChange>;
   /** End the daemon, for the service of `ravel up --service` to start it again. */
   restartNode(values?: {}, options?: RequestOptions): Promise<Empty>;
+  /** Show whether the node starts with its person's login. */
+  showStartWithLogin(values?: {}, options?: RequestOptions): Promise<StartWithLogin>;
+  /** Have systemd start the node with its person's login, or no more. */
+  startWithLogin(values: {} & StartWithLoginRequest, options?: RequestOptions): Promise<StartWithLogin>;
   /** Find what stops the node from working now or soon, as `ravel doctor` does. */
   checkHealth(values?: {}, options?: RequestOptions): Promise<HealthReport>;
   /** Show how the keys are kept. */

@@ -250,6 +250,8 @@ def _node_answers(service: NodeService) -> tuple[Answer, ...]:
         answer(care.LIST_SETTINGS, service.settings.list_all),
         answer(care.CHANGE_SETTING, service.settings.change),
         answer(care.RESTART_NODE, service.settings.restart),
+        answer(care.SHOW_START_WITH_LOGIN, service.settings.show_start),
+        answer(care.START_WITH_LOGIN, service.settings.start_with_login),
         answer(care.CHECK_HEALTH, service.health.check),
         answer(care.SHOW_KEYS, service.own_keys.show),
         answer(care.SHOW_KEY_WORDS, service.own_keys.words),

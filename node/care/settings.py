@@ -6,7 +6,8 @@
 import json
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
@@ -16,14 +17,22 @@ from node.home.config import CONFIG_NAME
 from node.home.config_editing import find_key, overriding_variable, set_key
 from node.home.config_layers import Setting, describe_keys, load_settings
 from node.home.config_sections import CONFIG_KEYS
-from node.home.service import is_started_again
+from node.home.service import (
+    check_settings,
+    check_systemd,
+    check_unattended,
+    is_started_again,
+    service_of,
+    unit_text,
+)
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
 from ravel.home import command_for
-from ravel.types.care import SettingChange, SettingList, SettingView
+from ravel.types.care import SettingChange, SettingList, SettingView, StartWithLogin
 from ravel.types.values import Empty
 
 _Kind = Literal["text", "flag", "number", "list", "table"]
+_Hindrance = Literal["no_systemd", "environment", "passphrase"]
 _KINDS: Final[Mapping[type, _Kind]] = {
     str: "text",
     bool: "flag",
@@ -72,6 +81,44 @@ class SettingsService:
             )
         os.kill(os.getpid(), signal.SIGHUP)
         return {}
+
+    async def show_start(self) -> StartWithLogin:
+        """Show whether the node starts with the login, and why that cannot be changed here."""
+        return await self._run_blocking(self._show_start)
+
+    async def start_with_login(self, starts: bool) -> StartWithLogin:
+        """Have systemd start the node with the login, or no more. Raises ServiceError."""
+        async with self._lock:
+            await self._run_blocking(self._change_start, starts)
+        return await self.show_start()
+
+    def _show_start(self) -> StartWithLogin:
+        starts = service_of(self._home).is_installed
+        for hindrance, check in self._start_checks(is_made=starts).items():
+            try:
+                check()
+            except ServiceError:
+                return {"starts": starts, "hindrance": hindrance}
+        return {"starts": starts, "hindrance": ""}
+
+    def _change_start(self, starts: bool) -> None:
+        service = service_of(self._home)
+        if service.is_installed == starts:
+            return
+        for check in self._start_checks(is_made=service.is_installed).values():
+            check()
+        if starts:
+            service.start_with_login(unit_text(self._home, None))
+        else:
+            service.remove(stop=False)
+
+    def _start_checks(self, *, is_made: bool) -> "Mapping[_Hindrance, Callable[[], None]]":
+        """Return what is looked at before the start with the login is changed; each raises ServiceError."""
+        checks: dict[_Hindrance, Callable[[], None]] = {"no_systemd": partial(check_systemd, self._home)}
+        if not is_made:
+            checks["environment"] = partial(check_settings, self._running.values())
+            checks["passphrase"] = partial(check_unattended, self._home)
+        return checks
 
     def _restart_command(self) -> str:
         command = command_for(self._home)

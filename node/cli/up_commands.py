@@ -153,7 +153,7 @@ def up(
     if secret is None and (service or is_started or is_back):
         secret = _passphrase_of(context, folder)
     if service:
-        check_settings(open_home(folder))
+        check_settings(open_home(folder).settings)
         found, unit, is_started = start_service(folder, settings(context).passphrase_file, say, timeout)
     elif is_started:
         found = start_daemon(folder, secret, say, timeout)

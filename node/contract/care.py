@@ -28,6 +28,7 @@ from ravel.types.care import (
     ReportStatus,
     SettingChange,
     SettingList,
+    StartWithLogin,
 )
 from ravel.types.node import PageCode
 from ravel.types.values import Empty
@@ -87,6 +88,12 @@ class RecoveryRequest(Request, frozen=True):
     ] = ""
 
 
+class StartWithLoginRequest(Request, frozen=True):
+    """Whether the node is to start with the login."""
+
+    starts: bool
+
+
 LIST_SETTINGS: Final = Endpoint(
     name="list_settings",
     method="GET",
@@ -115,6 +122,26 @@ RESTART_NODE: Final = Endpoint(
     details="It ends with exit code 75, as on the signal SIGHUP.",
     answer=Empty,
     errors=("bad_config",),
+)
+SHOW_START_WITH_LOGIN: Final = Endpoint(
+    name="show_start_with_login",
+    method="GET",
+    path="/settings/start-with-login",
+    scopes=NODE,
+    summary="Show whether the node starts with its person's login.",
+    answer=StartWithLogin,
+    errors=("bad_config",),
+)
+START_WITH_LOGIN: Final = Endpoint(
+    name="start_with_login",
+    method="POST",
+    path="/settings/start-with-login",
+    scopes=PERSON,
+    summary="Have systemd start the node with its person's login, or no more.",
+    details="The daemon that runs goes on. `ravel up --service` also hands it over at once.",
+    request=StartWithLoginRequest,
+    answer=StartWithLogin,
+    errors=("bad_config", "already_exists", "storage_failed"),
 )
 CHECK_HEALTH: Final = Endpoint(
     name="check_health",

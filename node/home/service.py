@@ -9,12 +9,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from node.home.home import Home
+from node.home.config_layers import Setting
+from node.home.identity import read_keys
 from node.home.passphrases import CREDENTIAL_NAME
 from node.runtime.errors import ServiceError
 from ravel.home import command_for, find_home
@@ -87,6 +88,21 @@ class Service:
 
         Raises ServiceError `already_exists` for a unit that Ravel did not make, `bad_config`, `storage_failed`.
         """
+        self._write(text)
+        done = _systemctl("enable", "--now", self.name)
+        if done.returncode != 0:
+            raise ServiceError(
+                "not_running",
+                f"systemd could not start {self.name}: {_last_line(done)}",
+                f"its log says why: journalctl --user -u {self.name} -n 20",
+            )
+
+    def start_with_login(self, text: str) -> None:
+        """Write the unit for the next login, and start nothing now. Raises ServiceError, as `install` does."""
+        self._write(text)
+        _demand("enable", self.name)
+
+    def _write(self, text: str) -> None:
         if self.path.exists() and not self.is_installed:
             raise ServiceError(
                 "already_exists",
@@ -103,21 +119,14 @@ class Service:
                 "check space and permissions there",
             ) from None
         _demand("daemon-reload")
-        done = _systemctl("enable", "--now", self.name)
-        if done.returncode != 0:
-            raise ServiceError(
-                "not_running",
-                f"systemd could not start {self.name}: {_last_line(done)}",
-                f"its log says why: journalctl --user -u {self.name} -n 20",
-            )
 
     def stop(self) -> None:
         """Stop the unit; systemd starts it again with the next login. Raises ServiceError `bad_config`."""
         _demand("stop", self.name)
 
-    def remove(self) -> None:
-        """Stop the unit, and remove it. Raises ServiceError `bad_config`, `storage_failed`."""
-        _demand("disable", "--now", self.name)
+    def remove(self, *, stop: bool = True) -> None:
+        """Remove the unit, and stop what it runs, or let it run on. Raises ServiceError `bad_config`, `storage_failed`."""
+        _demand("disable", *(["--now"] if stop else []), self.name)
         try:
             self.path.unlink(missing_ok=True)
         except OSError as error:
@@ -158,14 +167,24 @@ def unit_text(home: Path, passphrase_file: Path | None, python: str = sys.execut
     return _TEXT.format(mark=_MARK, home=_plain(home), credential=credential, command=command)
 
 
-def check_settings(home: Home) -> None:
+def check_settings(settings: Iterable[Setting]) -> None:
     """Raise ServiceError `bad_config` for settings of this shell's environment: the service would run without them."""
-    names = [one.variable for one in home.settings if one.source == "environment"]
+    names = [one.variable for one in settings if one.source == "environment"]
     if names:
         raise ServiceError(
             "bad_config",
             f"a service gets no variables of this shell: {', '.join(names)}",
             "put what they say into the configuration (`ravel config set`), and unset them",
+        )
+
+
+def check_unattended(home: Path) -> None:
+    """Raise ServiceError `bad_config` where the keys' passphrase is typed at each start."""
+    if read_keys(home).protection == "passphrase":
+        raise ServiceError(
+            "bad_config",
+            "nobody is there to type a passphrase when the service starts",
+            f"name a file that only you can read: {command_for(home)} --passphrase-file FILE up --service",
         )
 
 

@@ -41,6 +41,13 @@ export const ofNode = {
     "storage.size_max": ["Platz für Ravel auf dieser Platte, in MiB", "0: so viel, wie es braucht. Darüber gehen alte Beiträge und Dateien anderer, und kommen wieder, wenn sie geöffnet werden."],
     "search.enabled": ["In allem Geschriebenen suchen", "Ravel führt auf diesem Computer ein Verzeichnis der Wörter."],
   },
+  computerName: ["Name dieses Computers", (person) => `Andere sehen ihn neben dem Namen ${person}.`],
+  startWithLogin: ["Mit dem Computer starten", "Ravel ist da, wenn du dich anmeldest, und holt, was andere inzwischen geschrieben haben."],
+  startHindrances: {
+    no_systemd: "Hier startet es nichts: systemd führt keine Dienste für dich.",
+    environment: "Es wurde mit Einstellungen eines Terminals gestartet, die es dann nicht hätte.",
+    passphrase: "Es fragt nach deiner Passphrase, die dann niemand tippt. In einem Terminal: ravel --passphrase-file DATEI up --service",
+  },
   waitForRestart: "Einige Änderungen warten auf einen Neustart.",
   restartNow: "Jetzt neu starten",
   needsRestart: "Einige Änderungen warten auf einen Neustart. In einem Terminal auf diesem Computer:",

@@ -38,6 +38,13 @@ export const ofNode = {
     "storage.size_max": ["Room for Ravel on this disk, in MiB", "0: as much as it needs. Above it, old posts and files of others leave, and come again when they are opened."],
     "search.enabled": ["Search in all that was written", "Ravel keeps an index of words on this computer."],
   },
+  computerName: ["Name of this computer", (person) => `Others see it beside the name ${person}.`],
+  startWithLogin: ["Start with the computer", "Ravel is there when you log in, and fetches what others wrote meanwhile."],
+  startHindrances: {
+    no_systemd: "Here nothing starts it: systemd keeps no services for you.",
+    environment: "It was started with settings of a terminal, which it would not have then.",
+    passphrase: "It asks for your passphrase, which nobody would type. In a terminal: ravel --passphrase-file FILE up --service",
+  },
   waitForRestart: "Some changes wait for a restart.",
   restartNow: "Restart now",
   needsRestart: "Some changes wait for a restart. In a terminal on the computer with Ravel:",

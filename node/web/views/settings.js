@@ -4,7 +4,7 @@ import { Icon } from "../parts/face.js";
 import { Action, Loaded, Tick, useLoaded } from "../parts/form.js";
 import { fold } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { beside } from "../state/node.js";
+import { beside, me, refresh } from "../state/node.js";
 import { api, attempt, isPerson, tell } from "../state/session.js";
 import { text } from "../strings/opened.js";
 import { useState } from "../vendor/preact-hooks.js";
@@ -42,7 +42,7 @@ function Restart({ found }) {
 /** A group of settings in plain words, each with a control that takes effect at once. */
 function Plain({ group, settings, again }) {
   const shown = GROUPS[group].map((name) => settings.find((one) => one.setting === name)).filter(Boolean);
-  return html`<h3>${text.settingGroups[group]}</h3><div class="card" id=${`plain-${group}`}>${shown.map((one) => {
+  return html`<h3>${text.settingGroups[group]}</h3><div class="card" id=${`plain-${group}`}>${group === "computer" && html`<${Own} />`}${shown.map((one) => {
     const [title, about] = text.plainSettings[one.setting];
     const change = async ({ target: field }) => {
       if (!(await attempt(() => store(one, field.value, again)))) field.value = one.value;
@@ -52,6 +52,30 @@ function Plain({ group, settings, again }) {
       <p class="facts" id=${`about-${one.setting}`}>${about}${one.restart ? html` <span class="alarm">${text.afterRestart}</span>` : ""}</p>
       ${one.kind === "flag" ? html`<${Tick} class="switch" ...${common} isOn=${one.value === "true"} act=${(isOn) => store(one, String(isOn), again)} />` : html`<input type="text" ...${common} inputmode=${one.kind === "number" ? "numeric" : undefined} autocomplete="off" value=${one.value} onChange=${change} />`}</div>`;
   })}</div>`;
+}
+
+/** What this computer is called beside its person's name, and whether Ravel starts with the login. */
+function Own() {
+  const start = useLoaded(() => api.showStartWithLogin(), [], true);
+  const own = me.value;
+  const name = async ({ target: field }) => {
+    const went = await attempt(async () => {
+      await api.stateMe({ name: field.value.trim() || null, color: own.color });
+      await refresh();
+      tell(text.saved);
+    });
+    if (!went) field.value = own.name ?? "";
+  };
+  const turn = async (starts) => {
+    await api.startWithLogin({ starts });
+    await start.again();
+    tell(text.settingSaved(text.startWithLogin[0]), () => api.startWithLogin({ starts: !starts }).then(start.again));
+  };
+  const { starts, hindrance } = start.data ?? {};
+  return html`${own?.shown && html`<div class="setting"><b><label for="own-name">${text.computerName[0]}</label></b><p class="facts" id="about-own-name">${text.computerName[1](own.shown)}</p>
+      <input type="text" id="own-name" maxlength="64" autocomplete="off" aria-describedby="about-own-name" disabled=${!isPerson.value} value=${own.name ?? ""} onChange=${name} /></div>`}
+    ${start.data && html`<div class="setting"><b><label for="start-with-login">${text.startWithLogin[0]}</label></b><p class="facts" id="about-start">${text.startWithLogin[1]} ${text.startHindrances[hindrance]}</p>
+      <${Tick} class="switch" id="start-with-login" aria-describedby="about-start" disabled=${!isPerson.value || Boolean(hindrance)} isOn=${starts} act=${turn} /></div>`}`;
 }
 
 /** Stores a setting, and tells so with what takes it back. */

@@ -64,6 +64,8 @@ class AsyncAllCalls(AsyncCaller):
     list_settings = awaited(NodeCalls.list_settings)
     change_setting = awaited(NodeCalls.change_setting)
     restart_node = awaited(NodeCalls.restart_node)
+    show_start_with_login = awaited(NodeCalls.show_start_with_login)
+    start_with_login = awaited(NodeCalls.start_with_login)
     check_health = awaited(NodeCalls.check_health)
     show_keys = awaited(NodeCalls.show_keys)
     show_key_words = awaited(NodeCalls.show_key_words)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
         ReportStatus,
         SettingChange,
         SettingList,
+        StartWithLogin,
     )
     from ravel.types.made import Revoked
     from ravel.types.node import (
@@ -270,6 +271,17 @@ class NodeCalls(SyncCaller):
         """End the daemon, for the service of `ravel up --service` to start it again.
 
         It ends with exit code 75, as on the signal SIGHUP.
+        """
+
+    @calls("GET", "/settings/start-with-login", "care.StartWithLogin")
+    def show_start_with_login(self) -> StartWithLogin:
+        """Show whether the node starts with its person's login."""
+
+    @calls("POST", "/settings/start-with-login", "care.StartWithLogin")
+    def start_with_login(self, starts: bool) -> StartWithLogin:
+        """Have systemd start the node with its person's login, or no more.
+
+        The daemon that runs goes on. `ravel up --service` also hands it over at once.
         """
 
     @calls("GET", "/checks", "care.HealthReport", seconds_max=70.0)

@@ -49,6 +49,20 @@ class SettingChange(TypedDict):
     overridden_by: Annotated[str | None, means("The environment variable that hides it. Null: none.")]
 
 
+class StartWithLogin(TypedDict):
+    """Whether systemd starts the node with its person's login."""
+
+    starts: Annotated[bool, means("A service of the person's starts it, as `ravel up --service` makes one.")]
+    hindrance: Annotated[
+        str,
+        one_of(
+            "", "no_systemd", "environment", "passphrase",
+            description="Why that cannot be changed here: no systemd keeps services of the person, the daemon has settings "
+            "of a shell, or somebody has to type the passphrase. Empty: it can be."
+        )
+    ]  # fmt: skip
+
+
 class HealthCheck(TypedDict):
     """One thing that was looked at."""
 

@@ -26,6 +26,7 @@ from node.home.key_file import (
 )
 from node.home.mnemonic import seed_of, words_of
 from node.home.people_file import read_people
+from node.home.service import service_of
 from node.runtime.errors import ServiceError
 from protocol.crypto.signing import public_key
 from protocol.formats.text import id_text
@@ -37,6 +38,7 @@ from storage.engine.losses import read_loss
 from tests.support.keys import CHEAP, no_passphrase
 from tests.support.machine import fail_after
 from tests.support.served import AUTH, Served, code_of, served
+from tests.support.systemctl import fake_systemctl
 
 API = "/api/v1"
 
@@ -74,6 +76,30 @@ async def test_settings_are_listed_with_their_meaning_and_changed_in_the_file(
         await one.client.put(f"{API}/settings/network.peers", json={"value": peers})
         again = {s["setting"]: s for s in (await one.client.get(f"{API}/settings")).json()["settings"]}
         assert again["network.peers"]["value"] == peers, "what is shown can be given back"
+
+
+async def test_a_node_is_started_with_the_login_or_says_what_hinders_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    keys = fresh_keys()
+    create_home(tmp_path, listen="127.0.0.1:0", api="127.0.0.1:0", keys=keys)
+    path = f"{API}/settings/start-with-login"
+    async with served(tmp_path) as one:
+        monkeypatch.setenv("PATH", str(tmp_path))
+        assert (await one.client.get(path)).json() == {"starts": False, "hindrance": "no_systemd"}
+        refused = await one.client.post(path, json={"starts": True})
+        assert code_of(refused) == "bad_config"
+        calls = fake_systemctl(tmp_path, monkeypatch)
+        for starts in (True, True, False):
+            answer = await one.client.post(path, json={"starts": starts})
+            assert answer.json() == {"starts": starts, "hindrance": ""}
+            assert service_of(tmp_path).is_installed == starts
+        assert [one.split()[1:-1] for one in calls() if "able" in one] == [["enable"], ["disable"]], (
+            "the daemon that runs goes on"
+        )
+        change_protection(tmp_path, keys, "passphrase", b"long enough", CHEAP)
+        assert (await one.client.get(path)).json() == {"starts": False, "hindrance": "passphrase"}
 
 
 @pytest.mark.parametrize(

@@ -66,10 +66,10 @@ def test_settings_of_a_shell_are_refused_since_a_service_has_none_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_home(tmp_path / "home", listen="127.0.0.1:0", api="127.0.0.1:0")
-    check_settings(open_home(tmp_path / "home"))
+    check_settings(open_home(tmp_path / "home").settings)
     monkeypatch.setenv("RAVEL_STORAGE_URL", "postgresql://ann:secret@localhost/other")
     with pytest.raises(ServiceError) as caught:
-        check_settings(open_home(tmp_path / "home"))
+        check_settings(open_home(tmp_path / "home").settings)
     assert "RAVEL_STORAGE_URL" in caught.value.message
     assert "secret" not in caught.value.message + caught.value.advice
 
@@ -121,6 +121,19 @@ def test_a_unit_is_written_started_and_removed(tmp_path: Path, monkeypatch: pyte
         "--user enable --now ravel.service",
         "--user disable --now ravel.service",
         "--user daemon-reload",
+    ]
+
+
+def test_a_unit_for_the_next_login_leaves_what_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = fake_systemctl(tmp_path, monkeypatch)
+    unit = Service("ravel.service", tmp_path / "units" / "ravel.service")
+    unit.start_with_login(unit_text(HOME, None))
+    assert unit.is_installed
+    unit.remove(stop=False)
+    assert not unit.path.exists()
+    assert [one for one in calls() if "able" in one] == [
+        "--user enable ravel.service",
+        "--user disable ravel.service",
     ]
 
 
