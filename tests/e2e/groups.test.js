@@ -27,6 +27,13 @@ test("changes of a document of an app are one row", () => {
   assert.deepEqual(groupsOf(rows).map(({ document, rows: of }) => [document, of.length]), [["json", 3]]);
 });
 
+test("changes that a merge carried over are one row, and posts among them are not", () => {
+  const items = [{}, { text: "hello" }, {}, {}, { hidden_by: "ann" }, { edits: "c0" }];
+  const rows = items.map((item, time) => ({ item: { commit: `c${time}`, kind: "carried", time, ...item } }));
+  const shown = groupsOf(rows).map(({ document, rows: of }) => [document, of.length]);
+  assert.deepEqual(shown, [["carried", 1], ["", 1], ["carried", 2], ["", 1], ["", 1]]);
+});
+
 test("a group that loses the commit of its key has another of its own", () => {
   const first = groupsOf(rowsOf("c", "b", "a"));
   const second = shownAs(rowsOf("c", "b"), first);

@@ -4,10 +4,16 @@ const PAUSE_SECONDS = 4 * 3600; // between two changes of a group: what comes la
 const MESSAGE_SECONDS = 60; // between a message's files, and between these and its words
 const DOCUMENTS = ["text", "set", "dict", "json"];
 
-/** The document that a commit changes, or "". JSON is of apps: no view of the page shows it. */
-export function documentOf(kind) {
+/** The document that a commit changes, or "". JSON is of apps: no view of the page shows it. Which one a merge carried over is not said. */
+export function documentOf({ kind, text, files, edits, deletes, deleted, hidden_by: hider }) {
+  if (kind === "carried") return text || files?.length || edits || deletes || deleted || hider ? "" : kind;
   const name = (kind ?? "").replace(/-(snapshot|squeeze)$/, "");
   return DOCUMENTS.includes(name) ? name : "";
+}
+
+/** Whether a view of the page shows such a document. */
+export function hasPanel(document) {
+  return Boolean(document) && document !== "json" && document !== "carried";
 }
 
 /**
@@ -25,7 +31,7 @@ export function groupsOf(rows, before = new Set()) {
       continue;
     }
     const isPlain = !row.isVoid && !item.damaged && !item.erased && !item.unreadable;
-    const document = isPlain ? documentOf(item.kind) : "";
+    const document = isPlain ? documentOf(item) : "";
     const last = groups.at(-1);
     if (last && (document ? isNextChange(last, item, document) : isPlain && isOfMessage(last, item))) last.rows.push(row);
     else groups.push({ document, rows: [row], main: row });

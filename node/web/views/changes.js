@@ -2,6 +2,7 @@
 
 import { Icon } from "../parts/face.js";
 import { clock, cut, when, whenExactly, whoOf } from "../parts/format.js";
+import { hasPanel } from "../parts/groups.js";
 import { html } from "../parts/html.js";
 import { addressOf } from "../state/node.js";
 import { text } from "../strings/text.js";
@@ -9,7 +10,7 @@ import { Component } from "../vendor/preact.js";
 import { Came, Marks } from "./post_row.js";
 
 const NAMES_SHOWN = 3;
-const SIGNS = { text: "text", set: "list", dict: "sheet", json: "sheet" };
+const SIGNS = { text: "text", set: "list", dict: "sheet", json: "sheet", carried: "merge" };
 
 /** The authors of a group, each once, the latest first. */
 export function authorsOf(group, names) {
@@ -34,7 +35,7 @@ export class Changes extends Component {
     return html`<li class=${isFresh ? "fresh" : ""}><${Marks} day=${day} isSince=${isSince} came=${came} />
       <article class="event" tabindex=${tab} data-commit=${place} data-several aria-label=${text.changedBy(said, who)} onFocusIn=${reach}>
         <${Icon} name=${SIGNS[document]} size="s" />
-        <div><p><b class="who"><bdi>${who}</bdi></b> ${document === "json" ? html`<span class="said kind">${said}</span>` : html`<a class="said kind" href=${addressOf(branch, document, first.document)} tabindex=${tab}>${said}</a>`}
+        <div><p><b class="who"><bdi>${who}</bdi></b> ${hasPanel(document) ? html`<a class="said kind" href=${addressOf(branch, document, first.document)} tabindex=${tab}>${said}</a>` : html`<span class="said kind">${said}</span>`}
           <span class="when" title=${text.fromTo(whenExactly(first.time), whenExactly(last.time))}>${text.fromTo(clock(first.time), clock(last.time))}</span>${" "}
           <button type="button" class="link" tabindex=${tab} aria-expanded=${Boolean(isOpen)} onClick=${() => this.setState({ isOpen: !isOpen })}>${isOpen ? text.less : text.more}</button></p>
         ${isOpen && html`<ol class="changes">${rows.map(({ item }) => html`<li key=${item.commit}>

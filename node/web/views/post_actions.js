@@ -27,7 +27,7 @@ export function Relation({ item, branch, tab }) {
     ? text.replyTo(answered.author_name || answered.author?.slice(0, 12) || "", text.answered[answered.state] ?? answered.state)
     : item.edits ? text.editsPost : text.deletesPost;
   return html`<p class="relation"><a class="re" href=${addressOf(branch, "commit", about)} tabindex=${tab}>
-    ${answered?.author && html`<${Face} id=${answered.author} name=${answered.author_name} size="xs" />`}<b class="cut">${said}</b>
+    ${answered?.author && html`<${Face} id=${answered.author} name=${answered.author_name} size="xs" />`}<b class="cut">${answered && html`<span class="unseen">${text.answers} </span>`}${said}</b>
     ${answered?.text && html` <span class="cut" dir="auto">${answered.text}</span>`}</a></p>`;
 }
 

@@ -2,7 +2,7 @@
 
 import { Face, Icon } from "../parts/face.js";
 import { clock, cut, dayName, dayOf, short, when, whenExactly } from "../parts/format.js";
-import { documentOf, filesOf } from "../parts/groups.js";
+import { documentOf, filesOf, hasPanel } from "../parts/groups.js";
 import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
 import { addressOf, current, go, isMine, me, repos } from "../state/node.js";
@@ -15,7 +15,9 @@ import { ThreadLine } from "./thread.js";
 const LONG = 700; // characters or
 const LONG_LINES = 14; // lines that are shown before a row is cut
 const TOUCH = matchMedia("(pointer: coarse)");
-const SIGNS = { text: "text", set: "list", dict: "sheet", json: "sheet", merge: "merge", fork: "split", files: "clip" };
+const [WHO, BY] = ["\u0001", "\u0002"]; // places of names in a sentence: no name has such a character
+const PLACES = /([\u0001\u0002])/;
+const SIGNS = { text: "text", set: "list", dict: "sheet", json: "sheet", carried: "merge", merge: "merge", fork: "split", files: "clip" };
 
 /** Drawn again only if something of it changed: there may be 2,000. */
 export class Post extends Component {
@@ -34,7 +36,7 @@ export class Post extends Component {
     const common = { tabindex: tab, "data-commit": props.place, "data-main": item.commit, "aria-label": text.writtenBy(who), onFocusIn: reach };
     const changed = !isVoid && (item.edits ?? item.deletes); // the post itself shows what it says now
     const isSaid = isVoid || item.text || item.files?.length || item.edits || item.deletes || item.kind === "post";
-    const sign = item.edits ? "edit" : item.deletes ? "trash" : (SIGNS[documentOf(item.kind) || item.kind] ?? "info");
+    const sign = item.edits ? "edit" : item.deletes ? "trash" : (SIGNS[documentOf(item) || item.kind] ?? "info");
     const body = isSaid && !changed ? this.post(props, tab, isWhole, common) : html`<article class="event" ...${common}>
       <${Icon} name=${sign} size="s" />
       <p><b class="who"><bdi>${who}</bdi></b> <span class="said kind">${changed ? html`<a href=${addressOf(branch, "commit", changed)} tabindex=${tab}>${item.edits ? text.editsPost : text.deletesPost}</a>` : html`<${What} item=${item} branch=${branch} tab=${tab} />`}</span> <${Time} item=${item} branch=${branch} tab=${tab} /></p></article>`;
@@ -88,9 +90,9 @@ function called(user, name) {
 /** Changes of members, a line each. */
 export function Came({ changes }) {
   return changes.map((one) => {
-    const [who, by] = [called(one.user, one.device_name ?? one.user_name), called(one.author, one.author_name)];
-    const said = text.memberChanges[one.kind]?.(who, by, text.permissions[one.permission] ?? "", cut(one.earlier_name ?? one.friends.map((id, at) => called(id, one.friend_names[at])).join(", ")));
-    return said && html`<div class="event came" key=${one.commit}><${Icon} name="person" size="s" /><p><bdi>${said}</bdi> <span class="when" title=${whenExactly(one.time)}>${when(one.time)}</span></p></div>`;
+    const names = { [WHO]: called(one.user, one.device_name ?? one.user_name), [BY]: called(one.author, one.author_name) };
+    const said = text.memberChanges[one.kind]?.(WHO, BY, text.permissions[one.permission] ?? "", cut(one.earlier_name ?? one.friends.map((id, at) => called(id, one.friend_names[at])).join(", ")));
+    return said && html`<div class="event came" key=${one.commit}><${Icon} name="person" size="s" /><p>${said.split(PLACES).map((part) => (names[part] ? html`<b class="who"><bdi>${names[part]}</bdi></b>` : part))} <span class="when" title=${whenExactly(one.time)}>${when(one.time)}</span></p></div>`;
   });
 }
 
@@ -107,9 +109,9 @@ export function What({ item, branch, tab }) {
   if (item.not_kept) return text.notKept(text.kinds[item.kind] ?? item.kind);
   if (item.erased) return text.erased(text.kinds[item.kind] ?? item.kind);
   if (item.unreadable) return text.unreadable(text.kinds[item.kind] ?? item.kind);
-  const panel = documentOf(item.kind);
+  const panel = documentOf(item);
   const said = ofOther(item) ?? text.did[item.kind] ?? text.kinds[item.kind] ?? item.kind;
-  if (!panel || panel === "json") return said;
+  if (!hasPanel(panel)) return said;
   return html`<a href=${addressOf(branch, panel, item.document)} tabindex=${tab}>${said}</a>`;
 }
 
