@@ -77,9 +77,10 @@ export function Compose({ repo, branch }) {
   });
 
   const end = () => {
-    about.value = null;
-    area.current.value = of?.mode === "edit" ? (drafts.get(id) ?? "") : "";
     if (of?.mode !== "edit") drafts.delete(id);
+    if (!area.current) return; // somebody went on to another view meanwhile
+    about.value = null;
+    area.current.value = drafts.get(id) ?? "";
     setHasText(Boolean(area.current.value));
   };
   const send = async (event) => {

@@ -2,7 +2,7 @@
 
 import { Face, Icon, Tile } from "../parts/face.js";
 import { Empty, Skeleton } from "../parts/form.js";
-import { ID_SHOWN, bytes, fold } from "../parts/format.js";
+import { bytes, fold } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { addressOf, beside, chosenBranch, chosenRepo, isLive, me, repos, route, status } from "../state/node.js";
 import { news, unread } from "../state/news.js";
@@ -196,7 +196,7 @@ function Me() {
   }
   return html`<a class="me" href=${beside("settings")} title=${text.panels.settings}>
     <${Face} id=${own.user} name=${own.name ?? ""} color=${own.color} size="s" />
-    <span class="grow"><b class="cut"><bdi>${own.name || own.user.slice(0, ID_SHOWN)}</bdi></b><${Computer} /></span><${Icon} name="gear" /></a>`;
+    <span class="grow"><b class="cut"><bdi>${own.name || text.panels.you}</bdi></b><${Computer} /></span><${Icon} name="gear" /></a>`;
 }
 
 function Computer() {
