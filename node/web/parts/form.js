@@ -144,7 +144,10 @@ export function Question() {
 /** A secret link with its QR code and a way to copy it. */
 export function LinkBox({ id, link, about, facts = "", alarm = "", qr }) {
   const box = useRef(null);
-  useEffect(() => box.current?.select(), [link]);
+  useEffect(() => {
+    box.current?.select();
+    box.current?.parentNode.scrollIntoView({ block: "nearest" }); // with what one does with it
+  }, [link]);
   return html`<div class="link-box">
     <p>${about}</p>
     <textarea id=${id} ref=${box} rows="4" readonly aria-label=${text.link} value=${link}></textarea>

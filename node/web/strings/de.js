@@ -262,7 +262,6 @@ export const text = {
   inviteSomebody: "Jemanden einladen",
   ofBranch: "Dieser Zweig",
   onlyYou: "Du bist bisher das einzige Mitglied.",
-  inviteOthers: "Andere einladen",
   commitsTitle: "Commits",
   fault: (fault) => `Was geschrieben wird oder kommt, lässt sich hier vielleicht nicht speichern: ${nodeSaid(fault)}`,
   displaced: "Ein anderer Computer benutzt deinen Schlüssel. Halte einen von beiden für immer an.",

@@ -264,7 +264,6 @@ export const text = {
   inviteSomebody: "Invite somebody",
   ofBranch: "This branch",
   onlyYou: "You are its only member so far.",
-  inviteOthers: "Invite others",
   commitsTitle: "Commits",
   fault: (fault) => `What is written or comes may not be stored here: ${fault}`,
   displaced: "Another computer uses your key. Stop Ravel on one of the two for good.",

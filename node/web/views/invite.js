@@ -2,7 +2,7 @@
 
 import { Icon } from "../parts/face.js";
 import { Action, Form, LinkBox, Loaded, describeLink, useLoaded } from "../parts/form.js";
-import { when } from "../parts/format.js";
+import { short, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { INVITE, beside, refresh, route } from "../state/node.js";
 import { api } from "../state/session.js";
@@ -34,11 +34,13 @@ function Dialog({ repo, end }) {
   useEffect(() => dialog.current.showModal(), []);
   const send = async ({ permission, days, uses }) => {
     const common = { repo: repo.repo, expires_seconds: Number(days) * DAY_SECONDS };
-    let described;
-    if (kind === "join") described = await describeLink(await api.createInvitation({ ...common, permission, uses: Number(uses) }), "invitation");
-    else if (kind === "ask") described = await describeLink(await api.makeAskLink(common), "link");
-    else described = await describeLink(await api.shareRepo({ repo: repo.repo }), "capability");
-    setMade({ of: kind, described }); // another kind may be chosen by now, and its words do not fit this link
+    let [answer, field] = [null, "invitation"];
+    if (kind === "join") answer = await api.createInvitation({ ...common, permission, uses: Number(uses) });
+    else if (kind === "ask") [answer, field] = [await api.makeAskLink(common), "link"];
+    else [answer, field] = [await api.shareRepo({ repo: repo.repo }), "capability"];
+    const about = text.linkAbout[kind](permission, Number(uses), answer.expires_at && when(answer.expires_at));
+    const described = { ...(await describeLink(answer, field)), about };
+    setMade({ of: kind, id: answer.id, described }); // another kind may be chosen by now, and its words do not fit this link
     await refresh();
   };
   const choose = (name, label, options) => html`<label>${label} <select name=${name}>${options.map(([value, said, isChosen]) => html`<option value=${value} selected=${isChosen}>${said}</option>`)}</select></label>`;
@@ -55,10 +57,18 @@ function Dialog({ repo, end }) {
           ${kind === "join" && choose("uses", text.goodFor, USES.map((one) => [one, text.persons(one)]))}
           ${kind !== "read" && choose("days", text.until, DAYS.map((one) => [one, text.inDays(one), one === 7]))}</div>
       <//>
-      ${made?.of === kind && html`<div id="invitation"><${LinkBox} id=${{ join: "link", ask: "asking", read: "reading" }[kind]} ...${made.described} about=${text.linkAbout[kind]} /></div>`}
+      ${made?.of === kind && html`<div id="invitation">${made.id && html`<${Used} key=${made.id} repo=${repo} id=${made.id} />`}
+        <${LinkBox} id=${{ join: "link", ask: "asking", read: "reading" }[kind]} ...${made.described} /></div>`}
     </div>
     <footer><span class="facts">${kind === "read" ? "" : text.endAbout}</span><button type="button" onClick=${() => dialog.current.close()}>${text.done}</button></footer>
   </dialog>`;
+}
+
+/** Who joined by an invitation while one looks at it. */
+function Used({ repo, id }) {
+  const one = useLoaded(() => api.listInvitations({ repo: repo.repo }), [id]).data?.invitations.find(({ invitation }) => invitation === id);
+  const names = one?.joined.map((user, at) => one.joined_names[at] || short(user)) ?? [];
+  return html`<p id="joined-by-it" class="good" role="status">${names.length > 0 && html`<bdi>${text.joinedByIt(names, names.length >= one.uses)}</bdi>`}</p>`;
 }
 
 /** Invitations and links that ask, which still let somebody in; each can be ended. */

@@ -5,7 +5,7 @@ import { useLoaded } from "../parts/form.js";
 import { ID_SHOWN, short } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { later } from "../parts/later.js";
-import { INVITE, addressOf, beside, chosenBranch, current, hasPanel, isBeside, isLive, isMine, may, members, peers, persons, repos, route, status } from "../state/node.js";
+import { addressOf, beside, chosenBranch, current, hasPanel, isBeside, isLive, isMine, may, members, peers, persons, repos, route, status } from "../state/node.js";
 import { api, attempt, attemptItself, problem } from "../state/session.js";
 import { Timeline } from "../state/timeline.js";
 import { text } from "../strings/text.js";
@@ -76,7 +76,7 @@ function Head({ repo, branch }) {
   return html`<header class="top"><${Back} />
     <div class="title">
       <h1 id="branch-name"><bdi class="cut of">${repo.name}</bdi>${branch && html`<span class="of" aria-hidden="true">/</span><bdi class="cut">${branch.name}</bdi>`}</h1>
-      <p id="standing" class=${`sync ${isAlone ? "off" : signOf(standing)}`}><span class="cut">${isAlone ? html`${text.onlyYou} <a href=${addressOf(branch?.branch ?? repo.repo, "members", INVITE)}>${text.inviteOthers}</a>` : html`<${Standing} of=${standing} />`}</span></p>
+      <p id="standing" class=${`sync ${isAlone ? "off" : signOf(standing)}`}><span class="cut">${isAlone ? html`${text.onlyYou}` : html`<${Standing} of=${standing} />`}</span></p>
       <${Transfer} of=${standing.progress} />
     </div>
     <${Faces} people=${people} />
