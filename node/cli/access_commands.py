@@ -9,7 +9,7 @@ import typer
 
 from node.cli.answers import JsonOption, Table, advice_of, print_fields, print_table, prints
 from node.cli.inputs import read_input
-from node.cli.printing import say_wrapped
+from node.cli.printing import say_wrapped, state_word
 from node.cli.shared import YesOption, client, confirm, say
 from node.cli.wording import parse_duration, time_of
 from node.runtime.errors import ServiceError
@@ -111,8 +111,8 @@ def _actions(text: str) -> list[str]:
 
 def _end_of(item: "TokenView | BrowserView") -> str:
     if item["revoked"]:
-        return "revoked"
-    return "expired" if item["expired"] else date_text(item["expires_at"] or 0)
+        return state_word("revoked")
+    return state_word("expired") if item["expired"] else date_text(item["expires_at"] or 0)
 
 
 def count_made(item: "Revoked | TokenView | BrowserView") -> str:
@@ -125,7 +125,7 @@ def _targets(item: "TokenView") -> str:
     """Return names of repos and branches, or the first characters of ids of those that are not on this node any more."""
     found = [one["name"] or _gone(one["repo"]) for one in item["repos"]]
     found += [f"branch {one['name'] or _gone(one['branch'])}" for one in item["branches"]]
-    where = ", ".join(found) or "all repos"
+    where = ", ".join(found) or state_word("all repos")
     return f"{where}; pages of {', '.join(item['origins'])}" if item["origins"] else where
 
 
@@ -174,8 +174,8 @@ def print_revoked(answer: "Revoked") -> None:
 
 def _state_of(one: "MadeThing") -> str:
     if one["begun"]:
-        return "may be there"
-    return "ended" if one["ended"] else "stays"
+        return state_word("may be there")
+    return state_word("ended" if one["ended"] else "stays")
 
 
 @token.command("revoke")

@@ -26,6 +26,7 @@ from node.cli.printing import (
     print_fields,
     print_table,
     say_wrapped,
+    state_word,
     verbosely,
 )
 from node.cli.shared import EMPTY_ADVICE, client, repo_in_use, settings
@@ -63,6 +64,8 @@ Item = Any
 Column = str | tuple[str, str | Callable[[Item], object]]
 """The name of a field; or what people read for it, and the field or a function that gives the value."""
 Printer = Callable[[Item], object]
+WORD_FIELDS: Final = frozenset({"direction", "kind", "permission", "source", "state", "status", "version"})
+"""Fields whose values are words of this program: a terminal gets them in the reader's language."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,7 @@ def short(field: str) -> Column:
 def marks(*names: str | tuple[str, str]) -> Callable[[Item], str]:
     """Return a function that joins the names of fields that are true; or what people read, of pairs with the field."""
     pairs = [(name, name) if isinstance(name, str) else name for name in names]
-    return lambda item: ", ".join(said for said, field in pairs if item[field])
+    return lambda item: ", ".join(state_word(said) for said, field in pairs if item[field])
 
 
 def advice_of(item: Item) -> str:
@@ -141,7 +144,10 @@ def _heading(column: Column) -> str:
 
 def _value(item: Item, column: Column) -> object:
     source = column if isinstance(column, str) else column[1]
-    return item[source] if isinstance(source, str) else source(item)
+    if callable(source):
+        return source(item)
+    value = item[source]
+    return state_word(value) if source in WORD_FIELDS and isinstance(value, str) else value
 
 
 class _LateClient:

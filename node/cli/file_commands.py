@@ -15,7 +15,7 @@ from node.cli.answers import Outcome, Table, prints, short
 from node.cli.branch_commands import BranchArgument
 from node.cli.completion import complete_files
 from node.cli.downloads import check_target, receive
-from node.cli.printing import say_wrapped
+from node.cli.printing import say_wrapped, state_word
 from node.cli.progress import Progress, show_progress
 from node.cli.shared import YesOption, confirm
 from node.cli.uploads import Skipped, Upload, Uploader, find_files, name_paths
@@ -98,9 +98,9 @@ _PLACES: Final = {
 def _print_files(shown: "tuple[list[FileView], FileList, Mapping[str, str]]") -> None:
     found, answer, names = shown
     uses_relays = answer["uses_relays"]
-    relays = [("relays", lambda row: row["relays"] or "none")] if uses_relays else []
+    relays = [("relays", lambda row: row["relays"] or state_word("none"))] if uses_relays else []
     is_told = any(row["place"] != "here" for row in found)
-    where = [("where", lambda row: _PLACES[row["place"]])] if is_told else []
+    where = [("where", lambda row: state_word(_PLACES[row["place"]]))] if is_told else []
     columns = (
         short("file"),
         "name",

@@ -9,7 +9,15 @@ import typer
 
 from node.cli import words
 from node.cli.answers import ID_WIDTH, Outcome, Table, marks, prints, short
-from node.cli.printing import calendar_text, is_terminal, is_verbose, moment, print_table, say_wrapped
+from node.cli.printing import (
+    calendar_text,
+    is_terminal,
+    is_verbose,
+    moment,
+    print_table,
+    say_wrapped,
+    state_word,
+)
 from node.cli.repo_commands import RepoArgument
 from node.cli.shared import YesOption, confirm
 from node.cli.wording import author, person, time_of
@@ -130,7 +138,7 @@ class _MembersPrinter:
         began = min((one for one in times if one is not None), default=None)
         return (
             f"{name}{own}",
-            first["permission"],
+            state_word(first["permission"]),
             str(len(devices)),
             "" if began is None else calendar_text(began),
             in_language("this computer") if own else self._seen(users, status["peers"]),

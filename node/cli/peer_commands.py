@@ -6,7 +6,7 @@ import typer
 
 from node.cli import words
 from node.cli.answers import Outcome, Table, prints, short
-from node.cli.printing import id_text_shown, is_terminal, is_verbose, moment
+from node.cli.printing import id_text_shown, is_terminal, is_verbose, moment, state_word
 from node.cli.wording import path_line, peer_names, progress_line, show_named, time_of, topic_name
 from node.observe.sentences import called
 from node.runtime.wording import counted
@@ -63,7 +63,9 @@ _COMPUTERS = Table(
     ("computer", lambda item: called(item) or (item["address"] if item["through"] is None else "")),
     (
         "how",
-        lambda item: "relay" if item["relay"] else "direct" if item["through"] is None else path_line(item),
+        lambda item: state_word(
+            "relay" if item["relay"] else "direct" if item["through"] is None else path_line(item)
+        ),
     ),
     "state",
     (

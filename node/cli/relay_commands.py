@@ -8,7 +8,7 @@ from node.cli import words
 from node.cli.answers import Outcome, Table, marks, print_fields, prints, short
 from node.cli.hints import as_called
 from node.cli.links import link_notes, link_outcome, print_link, read_link
-from node.cli.printing import say_wrapped
+from node.cli.printing import say_wrapped, state_word
 from node.cli.shared import YesOption, confirm
 from node.cli.wording import parse_duration, parse_size, peer_names, show_named, spoken_duration, time_of
 from node.runtime.wording import counted, size_text
@@ -65,7 +65,7 @@ def _print_status(one: "RelayStatus") -> None:
     print()
     Table(
         "visitors",
-        ("brought by", lambda each: _REFUSED_TO[each["kind"]]),
+        ("brought by", lambda each: state_word(_REFUSED_TO[each["kind"]])),
         "peers",
         ("stored", lambda each: size_text(each["size"])),
         "connected",
@@ -78,9 +78,9 @@ def _print_status(one: "RelayStatus") -> None:
         return
     Table(
         "refusals",
-        ("refused", lambda each: _REFUSED_KINDS[each["what"]]),
-        ("to", lambda each: _REFUSED_TO[each["kind"]]),
-        ("reason", lambda each: each["reason"].replace("_", " ")),
+        ("refused", lambda each: state_word(_REFUSED_KINDS[each["what"]])),
+        ("to", lambda each: state_word(_REFUSED_TO[each["kind"]])),
+        ("reason", lambda each: state_word(each["reason"].replace("_", " "))),
         ("times", "count"),
         ("last", time_of("last_at")),
     )(one)
@@ -122,7 +122,12 @@ def _print_topics(shown: "tuple[RelayedTopicList, Mapping[str, str]]") -> None:
         ("of files", lambda one: size_text(one["file_size"])),
         ("touched", time_of("touched_at")),
         ("pinned", marks("pinned")),
-        ("of", lambda one: "known peers" if one["known"] else "strangers" if one["shared"] else "a stranger"),
+        (
+            "of",
+            lambda one: state_word(
+                "known peers" if one["known"] else "strangers" if one["shared"] else "a stranger"
+            ),
+        ),
     )(answer)
     print(f"{size_text(answer['size'])} of {size_text(answer['size_max'])} are used.")
     print("Anyone may add topics." if answer["takes_strangers"] else "Only known peers may add topics.")

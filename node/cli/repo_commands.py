@@ -18,7 +18,7 @@ from node.cli.links import (
     print_link,
     read_link,
 )
-from node.cli.printing import calendar_text, is_terminal, is_verbose, moment, say_wrapped
+from node.cli.printing import calendar_text, is_terminal, is_verbose, moment, say_wrapped, state_word
 from node.cli.shared import (
     LocalOption,
     YesOption,
@@ -329,7 +329,7 @@ def _state_of(item: "RepoHolder") -> str:
         days,
         "not a member" if item["member"] is False else "",
     )
-    return ", ".join(filter(None, states))
+    return ", ".join(map(state_word, filter(None, states)))
 
 
 @repo.command("holders")
@@ -540,7 +540,10 @@ def sign_members(api: "Client", repo: RepoArgument = "") -> "RootCommit":
         short("checkpoint"),
         ("signed by", author),
         ("time", time_of("time")),
-        ("", lambda item: item["state"] if item["admin"] else f"{item['state']}, no admin now"),
+        (
+            "",
+            lambda item: state_word(item["state"] if item["admin"] else f"{item['state']}, no admin now"),
+        ),
         empty=words.NO_CHECKPOINTS,
     )
 )

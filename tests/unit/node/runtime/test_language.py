@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 
+from node.cli.answers import WORD_FIELDS
 from node.runtime.language import Speaker, in_language, load_table
 
 NODE = Path(__file__).parents[4] / "node"
@@ -141,6 +142,55 @@ def test_sentences_that_commands_say_are_said_in_german() -> None:
     speaker = Speaker(TABLE)
     english = [one for one in _said_by_commands() if speaker(one.lstrip()) == one.lstrip()]
     assert english == []
+
+
+def test_headings_of_tables_and_words_in_their_cells_are_said_in_german() -> None:
+    headings = {
+        heading
+        for path in (NODE / "cli").rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") in ("Table", "print_table")
+        for heading in _headings(call)
+    }
+    assert {"person", "state", "circuits today"} <= headings
+    assert sorted(headings - {""} - TABLE.keys()) == []
+    words = {
+        word.value
+        for path in (NODE.parent / "clients/python/ravel/types").glob("*.py")
+        for field in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(field, ast.AnnAssign) and getattr(field.target, "id", "") in WORD_FIELDS
+        for choice in ast.walk(field.annotation)
+        for word in _choices(choice)
+        if isinstance(word, ast.Constant) and isinstance(word.value, str) and word.value
+    }
+    assert {"connected", "write", "false"} <= words
+    assert sorted(words - TABLE.keys()) == []
+
+
+def _headings(call: ast.Call) -> list[str]:
+    """Return the headings of a table that a call prints, or describes."""
+    if getattr(call.func, "id", "") == "Table":
+        lists = [
+            call.args[1:],
+            *(one.value.elts for one in call.keywords if isinstance(one.value, ast.Tuple)),
+        ]
+    else:
+        lists = [call.args[0].elts] if isinstance(call.args[0], ast.Tuple) else []
+    found = (_heading_of(column) for columns in lists for column in columns)
+    return [one.value for one in found if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+
+
+def _heading_of(part: ast.expr) -> ast.expr:
+    if isinstance(part, ast.Tuple):
+        return part.elts[0]
+    return part.args[0] if isinstance(part, ast.Call) and part.args else part
+
+
+def _choices(choice: ast.AST) -> list[ast.expr]:
+    """Return what a field can be, where the node says `Literal` or `one_of`."""
+    if isinstance(choice, ast.Subscript) and getattr(choice.value, "id", "") == "Literal":
+        return choice.slice.elts if isinstance(choice.slice, ast.Tuple) else [choice.slice]
+    return choice.args if isinstance(choice, ast.Call) and getattr(choice.func, "id", "") == "one_of" else []
 
 
 def _said_by_commands() -> list[str]:
