@@ -2714,13 +2714,13 @@ export interface SettingChangeRequest {
   value: string;
 }
 
-/** Whether systemd starts the node with its person's login. */
+/** Start of the node with its person's login, by systemd. */
 export interface StartWithLogin {
   hindrance: "" | "no_systemd" | "environment" | "passphrase";
   starts: boolean;
 }
 
-/** Whether the node is to start with the login. */
+/** Start with the login, or none. */
 export interface StartWithLoginRequest {
   starts: boolean;
 }

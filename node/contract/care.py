@@ -89,7 +89,7 @@ class RecoveryRequest(Request, frozen=True):
 
 
 class StartWithLoginRequest(Request, frozen=True):
-    """Whether the node is to start with the login."""
+    """Start with the login, or none."""
 
     starts: bool
 

@@ -50,7 +50,7 @@ class SettingChange(TypedDict):
 
 
 class StartWithLogin(TypedDict):
-    """Whether systemd starts the node with its person's login."""
+    """Start of the node with its person's login, by systemd."""
 
     starts: Annotated[bool, means("A service of the person's starts it, as `ravel up --service` makes one.")]
     hindrance: Annotated[
