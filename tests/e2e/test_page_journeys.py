@@ -124,6 +124,7 @@ def test_two_nodes_invite_join_and_exclude_by_page_alone(
         page.until("!document.getElementById('invite-dialog')")
         bobs.fill("#text", "hello from bob")
         bobs.click("#write .main")
+        open_panel(bobs, "members")  # before it is answered
         posts(page)
         page.until(f"{says('hello from bob', ROWS + '[0]')}")
         open_panel(page, "members")

@@ -101,6 +101,7 @@ def test_settings_tokens_and_health_and_a_backup_that_is_restored(tmp_path: Path
         changed = {one["setting"]: one["value"] for one in alice.client.list_settings()["settings"]}
         assert changed["network.map_port"] == "false"
         page.until("document.querySelector('#restart.strip')")
+        page.until("document.getElementById('start-with-login')")
         picture(page, "plain-settings")
         page.click(".notices p:last-child button")
         page.until("!document.getElementById('restart')")
