@@ -140,7 +140,7 @@ def test_two_nodes_invite_join_and_exclude_by_page_alone(
         page.until("document.getElementById('members').children.length === 1")
         bobs.until(says("no member any more", "document.getElementById('repos')"))
         open_panel(bobs, "about")
-        bobs.until("document.getElementById('may-not')")
+        bobs.until("document.querySelector('#may-not a[href$=about]')")
         assert len(bobs.evaluate("document.getElementById('standing').textContent")) > 20, (
             "a sentence says why"
         )

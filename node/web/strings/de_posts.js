@@ -129,6 +129,7 @@ export const ofPosts = {
   namesHint: "↑ ↓ wählen, Enter nimmt, Esc schließt",
   nobodySo: "Niemand heißt so",
   archivedHere: "Dieser Zweig ist archiviert. Hier schreibt niemand.",
+  formerNext: "Kopieren oder löschen",
   mayNot: {
     read: "Du darfst hier lesen und nicht schreiben.",
     former: "Du bist kein Mitglied mehr. Was du hast, bleibt lesbar.",

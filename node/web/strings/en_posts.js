@@ -129,6 +129,7 @@ export const ofPosts = {
   namesHint: "↑ ↓ choose, Enter takes, Esc closes",
   nobodySo: "Nobody is called so",
   archivedHere: "This branch is archived. Nobody writes here.",
+  formerNext: "Copy or delete it",
   mayNot: {
     read: "You may read here, and not write.",
     former: "You are not a member any more. What you have stays readable.",

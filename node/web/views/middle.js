@@ -172,7 +172,9 @@ function Foot({ repo, branch }) {
     if (repo.standing.uncertain) return html`<p id="may-not" class="foot">${text.notYet}</p>`;
     return html`<${Nameless} repo=${repo} /><${Compose} key=${branch.branch} repo=${repo} branch=${branch} />`;
   }
-  return html`<p id="may-not" class="foot">${branch.archived ? text.archivedHere : (text.mayNot[isPassedOn(repo) ? "moved" : repo.permission] ?? text.mayNot.read)}</p>`;
+  const why = isPassedOn(repo) ? "moved" : repo.permission;
+  return html`<p id="may-not" class="foot">${branch.archived ? text.archivedHere : (text.mayNot[why] ?? text.mayNot.read)}
+    ${why === "former" && html` <a href=${addressOf(branch.branch, "about")}>${text.formerNext}</a>`}</p>`;
 }
 
 /** A member who has stated no name sees how others see them. */
