@@ -118,7 +118,7 @@ def _end_of(item: "TokenView | BrowserView") -> str:
 def count_made(item: "Revoked | TokenView | BrowserView") -> str:
     """Return how many things of each kind were made with a token and last, such as `2 invitations, 1 member`."""
     kinds = Counter(one["kind"].replace("_", " ") for one in item["made"] if not one["ended"])
-    return ", ".join(counted(count, kind) for kind, count in kinds.items())
+    return ", ".join(state_word(counted(count, kind)) for kind, count in kinds.items())
 
 
 def _targets(item: "TokenView") -> str:

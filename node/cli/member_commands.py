@@ -294,7 +294,7 @@ def exclude(
         short("invitation"),
         ("author", author),
         "permission",
-        ("joined", lambda item: f"{len(item['joined'])} of {item['uses']}"),
+        ("joined", lambda item: f"{len(item['joined'])} {state_word('of')} {item['uses']}"),
         ("expires", time_of("expires_at")),
         ("revoked", marks("revoked")),
     )

@@ -286,7 +286,9 @@ _REPOS = Table(
     "commits",
     (
         "state",
-        lambda item: standing_sentence(item["standing"], calendar_text if is_terminal() else date_text),
+        lambda item: state_word(
+            standing_sentence(item["standing"], calendar_text if is_terminal() else date_text)
+        ),
     ),
 )
 
@@ -338,7 +340,7 @@ def _state_of(item: "RepoHolder") -> str:
         "holders",
         ("computer", lambda item: called(item) or f"{'relay ' if item['relay'] else ''}{item['peer'][:12]}"),
         ("state", _state_of),
-        ("lacks", lambda item: "" if item["lacks"] is None else counted(item["lacks"], "commit")),
+        ("lacks", lambda item: "" if item["lacks"] is None else state_word(counted(item["lacks"], "commit"))),
         ("had all", time_of("held_at")),
         short("peer"),
     )
