@@ -30,7 +30,7 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from analytics.order.linearize import LINEARIZATION_COLUMNS, digest_giants, linearize, order_branches
+from analytics.order.linearize import digest_giants, keep_order, linearize, order_branches
 from analytics.reading import limits
 from analytics.session import start_session
 from benchmarks.common import figure, note, timed
@@ -59,11 +59,12 @@ def written(order: Callable[[DataFrame], DataFrame]) -> Piece:
 def order_whole(commits: DataFrame, target: Path, giant_from: int) -> None:
     """Order, write, compare with the stated ranks, and make digests, as an analysis does."""
     scratch = target.with_name("scratch")
-    shutil.rmtree(scratch, ignore_errors=True)
+    for folder in (scratch, target):
+        shutil.rmtree(folder, ignore_errors=True)
     stated = commits.withColumn("exported_rank", F.col("rank"))
     ordered = order_branches(stated, giant_from, carried=["exported_rank"], with_digests=True, folder=scratch)
     placed = ordered.order
-    placed.select(*LINEARIZATION_COLUMNS).write.mode("overwrite").parquet(str(target))
+    assert keep_order(commits.sparkSession, ordered, target, ())
     assert placed.where("fault IS NOT NULL OR rank IS DISTINCT FROM exported_rank").isEmpty()
     digests = placed.where("digest IS NOT NULL").select("branch_id", "digest").collect()
     assert len(digests) + len(digest_giants(ordered)) > 0

@@ -10,7 +10,9 @@ from ravel.exports.checking import Export, latest_exports
 
 OF_LATEST: Final = ("relay_topics_by_node", "pending_by_node", "rejections_by_node")
 """Relations of which only a node's last export counts, if it has several."""
-FIRST: Final = ("branch_names", "linearization", "digests")
+LINEARIZATION: Final = "linearization"
+"""Table of the order alone."""
+FIRST: Final = ("branch_names", LINEARIZATION, "digests")
 """Tables that are written before the order is compared; the others follow."""
 
 

@@ -15,10 +15,17 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from analytics.engines.engine import EXPORTS_SCHEMA, OF_LATEST, PLACES_CARRIED, export_rows, places
+from analytics.engines.engine import (
+    EXPORTS_SCHEMA,
+    LINEARIZATION,
+    OF_LATEST,
+    PLACES_CARRIED,
+    export_rows,
+    places,
+)
 from analytics.engines.spark_tables import JOB_DESCRIPTION, TableWriter, describe
 from analytics.order.branch_tasks import CARRIED
-from analytics.order.linearize import OrderedBranches, order_branches, with_digests_of_giants
+from analytics.order.linearize import OrderedBranches, keep_order, order_branches, with_digests_of_giants
 from analytics.reading.export_reader import (
     are_small,
     count_rows,
@@ -28,6 +35,7 @@ from analytics.reading.export_reader import (
     read_by_export,
 )
 from analytics.session import runs_here, start_session, stop_session
+from analytics.tables.definitions import NAMES_TABLE
 from analytics.tables.functions import SPARK
 from ravel.exports.checking import Export, latest_exports
 
@@ -140,6 +148,8 @@ class SparkEngine(SparkQueries):
         self._described = self._spark.sparkContext.getLocalProperty(JOB_DESCRIPTION)
         self._tables = TableWriter(self._spark, out, is_small=self._is_small, url=url)
         self._kept: list[DataFrame] = []
+        self._ordered: OrderedBranches | None = None
+        """Order that is in files, until its table is written from them."""
 
     def check(self, check: Callable[[SparkSession, Sequence[Export]], list[Export]]) -> list[Export]:
         """Check the exports in tasks, and read the sound ones. Raises ExportError."""
@@ -186,7 +196,9 @@ class SparkEngine(SparkQueries):
         if self._scratch is None:  # else all is in files, which are read by columns
             placed = placed.persist()
             self._kept.append(placed)
-        elif self._is_small and ordered.files:
+        elif not self._is_small:
+            self._ordered = ordered
+        elif ordered.files:
             self._tables.know("placed", ordered.files)
             self._tables.know("ordered", ordered.files, "fault IS NULL")
         if ordered.giants:
@@ -205,7 +217,14 @@ class SparkEngine(SparkQueries):
     def write(self, queries: Mapping[str, str]) -> None:
         """See Engine."""
         describe(self._spark, f"write {', '.join(queries)}")
-        written = self._tables.write_all({name: self.frame(query) for name, query in queries.items()})
+        left = dict(queries)
+        if LINEARIZATION in left and self._ordered is not None and self._scratch is not None:
+            kept = keep_order(self._spark, self._ordered, self._scratch, self._tables.files_of(NAMES_TABLE))
+            self._ordered = None
+            if kept is not None:
+                self.name(LINEARIZATION, self._tables.take(LINEARIZATION, kept))
+                del left[LINEARIZATION]
+        written = self._tables.write_all({name: self.frame(query) for name, query in left.items()})
         for name, frame in written.items():
             self.name(name, frame)
 

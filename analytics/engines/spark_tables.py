@@ -6,6 +6,7 @@ computed in one job: to plan and start one is most of what a table of few rows c
 """
 
 import re
+import shutil
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from analytics.order.kept_rows import write_to_url
+from analytics.order.kept_rows import KeptRows, write_to_url
 from analytics.reading.export_reader import as_path
 from analytics.results import remove_others, write_table
 from analytics.tables.functions import DUCKDB
@@ -88,6 +89,19 @@ class TableWriter:
         with ThreadPoolExecutor(_WRITERS) as pool:
             [*pool.map(_write_there, tables.values(), folders.values())]
         return {name: self._read_back(folder, tables[name].schema) for name, folder in folders.items()}
+
+    def take(self, name: str, kept: KeptRows) -> DataFrame:
+        """Make a table of files that tasks wrote below the folder of results, and read it back."""
+        folder = self._out / "tables" / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for file in kept.files:
+            file.rename(folder / f"part-{file.name}")
+        return self._read_back(folder, kept.frame.schema)
+
+    def files_of(self, name: str) -> list[Path]:
+        """Return the files of a table that was written below the folder."""
+        return sorted((self._out / "tables" / name).glob("*.parquet"))
 
     def know(self, name: str, files: Sequence[Path], where: str = "true") -> None:
         """Answer queries of a relation from files that tasks wrote, of the rows where a condition holds."""

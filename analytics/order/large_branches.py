@@ -56,6 +56,17 @@ _NOT_STATED: Final = -2
 
 
 @dataclass(frozen=True, slots=True)
+class RangeFiles:
+    """Files of ranges, and (tangle, part, start): commits of the tangle with a place before those in this part of it.
+
+    What else is in the files is of no order.
+    """
+
+    files: tuple[Path, ...]
+    starts: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class LargeBranchOrder:
     """The order of some giants, and in how many rounds it was found: 0 for what is done at once."""
 
@@ -67,6 +78,8 @@ class LargeBranchOrder:
     files: Mapping[bytes, tuple[Path, ...]]
     """The files that have a branch's commits, with `tangle`, `commit_id` and `place`. They follow one another, and so do
     rows in them. None where no folder was given."""
+    ranges: tuple[RangeFiles, ...]
+    """All of these files, each once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +133,9 @@ def order_giants(
     first = _place(rows, sum(sizes.values()), giants, has_checks=True)
     verdicts, counts = judge(first.frame)
     settled = {number for number, verdict in verdicts.items() if verdict.holds and not verdict.checkpoints}
-    order = _number(_with_shapes(first.frame, settled, giants), counts, giants)
+    starts = _find_starts(counts, settled)
+    order = _number(_with_shapes(first.frame, settled, giants), starts, giants)
+    ranges = [RangeFiles(first.files, starts)]
     files = dict.fromkeys(settled, first.files)
     rank_rounds = checkpoint_rounds = 0
     if others := {number: verdict for number, verdict in verdicts.items() if number not in settled}:
@@ -128,9 +143,9 @@ def order_giants(
         with_checkpoints = {number for number, verdict in others.items() if verdict.checkpoints}
         passed, checkpoint_rounds = _pass_checkpoints(ranked, with_checkpoints, giants)
         second = _place(passed, sum(sizes.values()), giants, has_checks=False)
-        order = order.unionByName(
-            _number(_with_shapes(second.frame, others.keys(), giants), _count(second.frame), giants)
-        )
+        starts = _find_starts(_count(second.frame), others.keys())
+        order = order.unionByName(_number(_with_shapes(second.frame, others.keys(), giants), starts, giants))
+        ranges.append(RangeFiles(second.files, starts))
         files |= dict.fromkeys(others, second.files)
     _log.info("%s: %d rounds for ranks, %d for checkpoints", giants.names, rank_rounds, checkpoint_rounds)
     wanted = giants.placed("branch_id", "commit_id", "passed", "rank", "position", "fault_code")
@@ -139,6 +154,7 @@ def order_giants(
         rank_rounds,
         checkpoint_rounds,
         {raw: files[number] for number, raw in enumerate(sizes)},
+        tuple(ranges),
     )
 
 
@@ -252,13 +268,21 @@ def _with_shapes(ranges: DataFrame, tangles: Collection[int], giants: _Giants) -
     return add_outside(placed, outside)
 
 
-def _number(placed: DataFrame, counts: Sequence[tuple[int, int, int]], giants: _Giants) -> DataFrame:
-    """Give rows of `place_range` their positions: a place counts in its part, and parts follow one another."""
+def _find_starts(
+    counts: Sequence[tuple[int, int, int]], tangles: Collection[int]
+) -> tuple[tuple[int, int, int], ...]:
+    """Return the starts of RangeFiles from counts of commits with a place: parts of a tangle follow one another."""
     before: dict[int, int] = {}
     starts = []
     for tangle, part, count in sorted(counts):
-        starts.append((tangle, part, before.get(tangle, 0)))
-        before[tangle] = before.get(tangle, 0) + count
+        if tangle in tangles:
+            starts.append((tangle, part, before.get(tangle, 0)))
+            before[tangle] = before.get(tangle, 0) + count
+    return tuple(starts)
+
+
+def _number(placed: DataFrame, starts: Sequence[tuple[int, int, int]], giants: _Giants) -> DataFrame:
+    """Give rows of `place_range` their positions: a place counts in its part."""
     start = local_rows(placed.sparkSession, "tangle int, part int, start bigint", starts)
     nothing = F.lit(None).cast("bigint")
     is_placed = F.col("fault_code") == kernel.NO_FAULT

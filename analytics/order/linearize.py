@@ -18,11 +18,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
 
-from analytics.order import branch_tasks, columns, kept_rows, kernel, range_order, range_shapes, shapes
+from analytics.order import (
+    branch_tasks,
+    columns,
+    kept_rows,
+    kernel,
+    order_files,
+    range_order,
+    range_shapes,
+    shapes,
+)
 from analytics.order import range_rank_jobs as wave_jobs
 from analytics.order import range_ranks as waves
 from analytics.order import rank_check as witness
@@ -35,7 +44,7 @@ from analytics.order.branch_tasks import (
     linearize_batches,
 )
 from analytics.order.kept_rows import KeptRows, keep_rows
-from analytics.order.large_branches import SHAPES, SHAPES_SCHEMA, order_giants
+from analytics.order.large_branches import SHAPES, SHAPES_SCHEMA, RangeFiles, order_giants
 from analytics.order.packing import Packing, pack
 from analytics.reading import limits
 from analytics.reading.export_reader import local_rows
@@ -55,7 +64,9 @@ class OrderedBranches:
     order: DataFrame
     giants: Mapping[bytes, tuple[Path, ...]]  # branch -> files as `LargeBranchOrder` has them
     files: tuple[Path, ...] = ()
-    """All of the order, if tasks wrote it and there is no giant."""
+    """The order of all other branches, if tasks wrote it."""
+    ranges: tuple[RangeFiles, ...] = ()
+    """The order of the giants, likewise, with their numbers in the order of `giants`."""
 
 
 def linearize(
@@ -141,7 +152,33 @@ def order_branches(
     if with_digests:
         large = large.withColumn("digest", F.lit(None).cast("string"))
     small = _linearize_small(rows.where(~is_large), packing, carried, with_shapes, with_digests, folder)
-    return OrderedBranches(small.frame.unionByName(large), ordered.files)
+    return OrderedBranches(small.frame.unionByName(large), ordered.files, small.files, ordered.ranges)
+
+
+def keep_order(
+    spark: SparkSession, ordered: OrderedBranches, folder: Path, names: Sequence[Path]
+) -> KeptRows | None:
+    """Have tasks write the table `linearization` into a new folder there. Raises OSError, errors of Spark.
+
+    They take them from the files of the tasks that ordered, by columns: Spark would take each row apart and put it together
+    again, which costs as much as the order. `names` are the files of `branch_names`. Return None where no task wrote any.
+    """
+    named: list[tuple[int, str, int]] = [
+        (number, str(file), at)
+        for number, (file, at) in enumerate(
+            [(file, -1) for file in ordered.files]
+            + [(file, at) for at, ranges in enumerate(ordered.ranges) for file in ranges.files]
+        )
+    ]
+    if not named:
+        return None
+    files = local_rows(spark, "number int, file string, ranges int", named)
+    starts = tuple(ranges.starts for ranges in ordered.ranges)
+    task = partial(
+        order_files.read_orders, starts=starts, branch_ids=tuple(ordered.giants), names=[*map(str, names)]
+    )
+    spread = files.repartitionById(len(named), "number")
+    return keep_rows(spread, task, order_files.ORDER_SCHEMA, folder)
 
 
 def _linearize_small(
@@ -251,6 +288,7 @@ def _ship_code() -> None:
         shapes,
         branch_tasks,
         kept_rows,
+        order_files,
         range_order,
         range_shapes,
         waves,

@@ -13,7 +13,15 @@ from pyspark.sql import DataFrame, SparkSession
 from analytics.order import large_branches as giants
 from analytics.order import rank_check as witness
 from analytics.order.branch_tasks import LargeBranchRefused
-from analytics.order.linearize import OrderedBranches, digest_giants, digest_orders, linearize, order_branches
+from analytics.order.linearize import (
+    LINEARIZATION_COLUMNS,
+    OrderedBranches,
+    digest_giants,
+    digest_orders,
+    keep_order,
+    linearize,
+    order_branches,
+)
 from analytics.reading import limits
 from analytics.reading.export_reader import load_commits, local_rows
 from tests.support.builders import World, timeline
@@ -108,6 +116,12 @@ def test_any_graph_has_the_kernels_order_and_digest_kept_by_spark_or_in_files(
         assert ordered.order.columns == expected.order.columns
         assert _order(_without_digests(ordered)) == _order(_without_digests(expected))
     assert digest_giants(kept) == [], "nothing was written that could be read"
+    assert keep_order(spark, kept, tmp_path, ()) is None
+    stated = keep_order(spark, in_files, tmp_path / "stated", ())
+    assert stated
+    assert _order(stated.frame.select(*LINEARIZATION_COLUMNS)) == _order(
+        expected.order.select(*LINEARIZATION_COLUMNS)
+    )
     assert _digests(in_files) == _digests(expected)
 
 
