@@ -10,15 +10,20 @@ WITH lagging AS (
     SELECT branch_id, node
     FROM replication
     WHERE lacking > 0
+), held AS (
+    -- Of few branches mostly, and of none where one node's export is read alone.
+    SELECT branch_id, node, commit_id, first_received
+    FROM compared
+    SEMI JOIN lagging USING (branch_id)
 ), known AS (
     SELECT branch_id, commit_id, min(plausible(first_received)) AS first_received
-    FROM compared
+    FROM held
     GROUP BY branch_id, commit_id
 ), lacked AS (
     SELECT branch_id, node, commit_id, first_received
     FROM lagging
     JOIN known USING (branch_id)
-    ANTI JOIN compared USING (branch_id, node, commit_id)
+    ANTI JOIN held USING (branch_id, node, commit_id)
 )
 SELECT branch_id, node, count(*) AS lacking, min(first_received) AS since
 FROM lacked
