@@ -274,37 +274,35 @@ class Findings:
             if not chosen:
                 return None
             drawn = chosen[0]["branch_id"]
-        # What is void has no place, but a rank as the export states it, at which it is drawn.
-        shown = (
-            "WITH found AS (SELECT branch_id, commit_id, fault, rank AS computed_rank FROM linearization "
-            f"WHERE branch_id = {_ids([drawn])} AND (fault IS NULL OR fault = '{VOID}')), "
-            "shown AS (SELECT commit_id, coalesce(source_author, author) AS author, acks, fault, body_kind, "
-            f"coalesce(computed_rank, rank) AS rank FROM commits "
-            "JOIN found USING (branch_id, commit_id)) "
-        )
         (total,) = self._rows(
             f"SELECT branch_id, repo_name, branch_name, owner, namesakes, placed + void AS commits FROM faults "
             f"JOIN {LABELS} USING (branch_id) WHERE branch_id = {_ids([drawn])}"
         )
         first_rank = self._widest_rank(drawn) if total["commits"] > COMMITS_MAX else None
-        told = (
-            f"ORDER BY rank DESC, commit_id LIMIT {COMMITS_MAX}"
-            if first_rank is None
-            else f"WHERE rank >= {first_rank} ORDER BY rank, commit_id LIMIT {COMMITS_MAX}"
+        # What is void has no place, but a rank as the export states it, at which it is drawn.
+        shown = (
+            "SELECT commit_id, fault, coalesce(rank, exported_rank) AS drawn_rank FROM placed "
+            f"WHERE branch_id = {_ids([drawn])} AND (fault IS NULL OR fault = '{VOID}')"
         )
-        found = self._rows(f"{shown} SELECT * FROM shown {told}")
-        if not found:
+        told = (
+            "ORDER BY drawn_rank DESC"
+            if first_rank is None
+            else f"WHERE drawn_rank >= {first_rank} ORDER BY drawn_rank"
+        )
+        few = self._rows(f"SELECT * FROM ({shown}) AS shown {told}, commit_id LIMIT {COMMITS_MAX}")
+        if not few:
             return None
-        commits = tuple(
-            DrawnCommit(
-                commit_id=row["commit_id"],
-                author=row["author"],
-                rank=row["rank"],
-                acks=tuple(dict.fromkeys(bytes(ack) for ack in row["acks"])),
-                is_void=row["fault"] == VOID,
-                is_checkpoint=row["body_kind"] == "checkpoint",
+        # Of these few alone: to join a whole branch with its order would shuffle all of it.
+        stated = {
+            row["commit_id"]: row
+            for row in self._rows(
+                "SELECT commit_id, coalesce(source_author, author) AS author, acks, body_kind FROM commits "
+                f"WHERE branch_id = {_ids([drawn])} AND commit_id IN ({_ids([row['commit_id'] for row in few])})"
             )
-            for row in (reversed(found) if first_rank is None else found)
+        }
+        commits = tuple(
+            _drawn_commit(row, stated[row["commit_id"]])
+            for row in (reversed(few) if first_rank is None else few)
         )
         return Drawing(self._label(total), drawn, commits, total["commits"], first_rank)
 
@@ -316,6 +314,17 @@ class Findings:
             "ORDER BY commits DESC, first_rank DESC LIMIT 1"
         )
         return int(stretches[0]["first_rank"]) if stretches else None
+
+
+def _drawn_commit(row: Cells, stated: Cells) -> DrawnCommit:
+    return DrawnCommit(
+        commit_id=row["commit_id"],
+        author=stated["author"],
+        rank=row["drawn_rank"],
+        acks=tuple(dict.fromkeys(bytes(ack) for ack in stated["acks"])),
+        is_void=row["fault"] == VOID,
+        is_checkpoint=stated["body_kind"] == "checkpoint",
+    )
 
 
 def _total(rows: Sequence[Cells]) -> int:

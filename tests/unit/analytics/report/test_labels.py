@@ -2,10 +2,12 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from analytics import analyze
+from analytics.engines.local_engine import LocalEngine
 from analytics.report.pictures import LINE_COLOURS, dashes_of
 from ravel.exports.schema import text_id
 from tests.support.exports import DAY_MS, T0_MS, Row, change_manifest, id_of, write_export
@@ -83,3 +85,21 @@ def test_each_cell_says_its_head_for_narrow_screens(tmp_path: Path) -> None:
     assert all("data-head" in cell for cell in re.findall(r"<td[^>]*>", page))
     for rule in ("@page {", ".files { display: none; }", "content: attr(data-head)", "direction: rtl"):
         assert rule in page
+
+
+@pytest.mark.slow
+def test_the_page_asks_large_tables_for_rows_and_joins_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    rows = LocalEngine.rows
+
+    def note(engine: LocalEngine, query: str) -> list[dict[str, Any]]:
+        asked.append(query)
+        return rows(engine, query)
+
+    monkeypatch.setattr(LocalEngine, "rows", note)
+    _page(tmp_path / "out", write_export(tmp_path / "export", _fork("notes", "1")), names={})
+    large = r"(commits|linearization|placed|ordered)\b"
+    assert [query for query in asked if re.search(rf"FROM {large}", query)]
+    assert not [query for query in asked if re.search(rf"JOIN {large}|FROM {large}\s+JOIN", query)]
