@@ -25,7 +25,7 @@ from typing import Final
 
 from msgspec import structs
 
-from protocol.ids import SHORT_ID_SIZE, ShortId, TopicKey
+from protocol.ids import SHORT_ID_SIZE, ItemId, ShortId, TopicKey
 from protocol.limits.peers import (
     LATER_ROUND_CHECKS,
     LATER_ROUND_DOUBLINGS_MAX,
@@ -51,7 +51,7 @@ from protocol.session.machines.comparing import (
 from protocol.session.machines.table import PeerFault
 from protocol.session.messages import Reconcile, Summary
 from protocol.session.outputs import HandleFrame, LoadPlan, LoadSummary, OpenReconciliation, Output, Send
-from protocol.session.topic_progress import TopicProgress
+from protocol.session.topic_progress import Rounds, TopicProgress
 from protocol.session.transfer import Transfer
 
 _RANGES_FROM_ROUND: Final = 2
@@ -180,7 +180,8 @@ class Comparison:
                 return [LoadSummary(progress.topic)]
             case CompareAction.SAY_SUMMARY, SummaryLoaded():
                 rounds.own, rounds.came = brought, progress.came
-                heads = tuple(ShortId(head[:SHORT_ID_SIZE]) for head in brought.heads)
+                # Of equal summaries nothing follows by heads. A topic has one for each branch, and most are equal.
+                heads = () if _are_equal(rounds) else _shorten(brought.heads)
                 return [Send(Summary(progress.blind, rounds.number, heads, brought.count, brought.digest))]
             case CompareAction.TAKE_SUMMARY, Summary():
                 self._check_order(progress, brought)
@@ -200,9 +201,10 @@ class Comparison:
             case CompareAction.LOAD_PLAN, _:
                 assert rounds.own is not None, "a plan follows both summaries"
                 assert rounds.peer is not None, "a plan follows both summaries"
-                self._settle(progress, rounds.own, rounds.peer)
-                heads = rounds.peer.heads
-                # Only the plan needs them. A topic has one for each branch, a relay hundreds of topics for each peer.
+                self._settle(progress)
+                # The last to say an equal summary leaves its heads out.
+                heads = _shorten(rounds.own.heads) if _are_equal(rounds) else rounds.peer.heads
+                # Only the plan needs them, and a relay has hundreds of topics for each peer.
                 rounds.own, rounds.peer = (
                     replace(rounds.own, heads=()),
                     structs.replace(rounds.peer, heads=()),
@@ -245,10 +247,10 @@ class Comparison:
                 raise AssertionError(f"{action.name} is not done about {brought}")
         return []
 
-    def _settle(self, progress: TopicProgress, own: SummaryLoaded, peer: Summary) -> None:
+    def _settle(self, progress: TopicProgress) -> None:
         """Note a topic that takes no room any more. Both sides find so by the same two summaries."""
-        is_equal = (own.count, own.digest) == (peer.count, peer.digest)
-        if not progress.has_settled and (is_equal or peer.round >= _RANGES_FROM_ROUND):
+        is_last = progress.rounds.number >= _RANGES_FROM_ROUND
+        if not progress.has_settled and (is_last or _are_equal(progress.rounds)):
             progress.has_settled = True
             self._settled((progress.topic,))
 
@@ -265,6 +267,18 @@ class Comparison:
         while self._to_open and self._answering < RECONCILIATIONS_MAX:
             outputs += self._run(self._to_open.popleft(), Compared.TURN)
         return outputs
+
+
+def _are_equal(rounds: Rounds) -> bool:
+    """Return True if both summaries of the round are there and say the same."""
+    own, peer = rounds.own, rounds.peer
+    if own is None or peer is None or peer.round != rounds.number:
+        return False
+    return (own.count, own.digest) == (peer.count, peer.digest)
+
+
+def _shorten(heads: Iterable[ItemId]) -> tuple[ShortId, ...]:
+    return tuple(ShortId(head[:SHORT_ID_SIZE]) for head in heads)
 
 
 def _later_checks(number: int) -> int:

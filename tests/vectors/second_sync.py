@@ -76,14 +76,15 @@ class Sync:
             self._reconcile(larger)
         whole = {**dialer.commits, **acceptor.commits}
         dialer.commits, acceptor.commits = whole, dict(whole)
-        self._summarise(1)
+        self._summarise(1, began=larger)
 
     def _pairs(self) -> tuple[tuple[Side, Side], tuple[Side, Side]]:
         return self._sides, (self._sides[1], self._sides[0])
 
-    def _summarise(self, number: int) -> None:
-        for side, said in zip(self._sides, self.said, strict=True):
-            heads = [head[:16] for head in side.heads()]
+    def _summarise(self, number: int, began: int | None = None) -> None:
+        """Each side's summary. Where one side began an equal round, the other's has no heads."""
+        for place, (side, said) in enumerate(zip(self._sides, self.said, strict=True)):
+            heads = [head[:16] for head in side.heads()] if began in (None, place) else []
             said.append(reader.pack(["sum3", self._blind, number, heads, *side.size()]))
 
     def _send(self, sender: int, ids: Sequence[bytes]) -> None:

@@ -97,6 +97,25 @@ def test_heads_are_forgotten_once_the_plan_is_asked_for() -> None:
     assert session.handle(PlanLoaded(ONE, PLAN, 0, is_exact=False)) == [OpenReconciliation(ONE, False)]
 
 
+def test_who_hears_an_equal_summary_first_says_none_of_its_heads() -> None:
+    heads, short = (CommitId(BlockId(b"h" * 32)),), (ShortId(b"h" * 16),)
+    (early, late) = (_joined(ONE), _joined(ONE))
+    (said,) = early.handle(SummaryLoaded(ONE, heads, *LARGER, 0))
+    assert said == Send(Summary(blind_topic(ONE, SESSION_ID), 0, short, *LARGER))
+    assert late.handle(MessageReceived(said.message)) == []
+    (answer, plan) = late.handle(SummaryLoaded(ONE, heads, *LARGER, 0))
+    assert answer == Send(Summary(blind_topic(ONE, SESSION_ID), 0, (), *LARGER))
+    assert plan == LoadPlan(ONE, short), "what is equal implies all that is here"
+    assert early.handle(MessageReceived(answer.message)) == [LoadPlan(ONE, short)]
+
+
+def test_who_hears_a_summary_that_differs_says_its_heads() -> None:
+    session = _joined(ONE)
+    session.handle(_hear(ONE, 0, SMALLER))
+    said = session.handle(SummaryLoaded(ONE, (CommitId(BlockId(b"h" * 32)),), *LARGER, 0))
+    assert said[0] == Send(Summary(blind_topic(ONE, SESSION_ID), 0, (ShortId(b"h" * 16),), *LARGER))
+
+
 def test_one_of_many_such_topics_has_its_round_at_a_time_in_turns() -> None:
     session = _joined(ONE, TWO)
     _play_first(session, ONE, TWO)
