@@ -8,7 +8,8 @@ there (SHARE 1: of full size, which takes most of an hour; it goes on after a ki
 - *start*: `ravel run` until `/readyz`, the quickest of some; the processor time of the daemon and its processes until then;
   the daemon's memory once it is quiet.
 - *write*: processor time of the daemon for one post in the commons.
-- *topics*: those that a connection has, directly and with a relay; directly also once both sides have all.
+- *topics*: those that a connection has, directly and with a relay; directly also once both sides have all. With a relay
+  also the bytes of a connection on which nothing is new.
 - *join*: a newcomer joins the commons by a link that leads through a counting proxy, until the first posts are there.
 - *first sync*: the newcomer's rate, and that of its last tenth beside its first; by the clock, and by its processor time,
   which tells more on a machine that others use too.
@@ -36,7 +37,7 @@ from benchmarks.common import figure, note
 from benchmarks.daemons import resident_megabytes
 from benchmarks.decade.build import RELAYS, build, sizes_of
 from benchmarks.decade.life import user_seed
-from benchmarks.decade.newcomer import WAITED_SECONDS, Figures, count_topics, join
+from benchmarks.decade.newcomer import WAITED_SECONDS, Figures, count_topics, counting_proxy, join
 from benchmarks.memory import processor_seconds_of_daemon
 from node.home.folder_mark import write_mark
 from node.observe.watching import store_sizes
@@ -100,9 +101,7 @@ def measure(built: Path, folder: Path, rounds: int) -> Figures:
         figures |= _commands(node, rounds)
         figures |= _writes(node, _WRITES * rounds)
         figures |= _members(node)
-        node.client.add_peer(relay.listen, str(relay.client.show_status()["node"]), relay=True)
-        until(lambda: count_topics(node) > 0 and _is_in_sync(node), "the relay is in sync", WAITED_SECONDS)
-        figures["decade_topics_with_relay"] = (count_topics(node), "topics")
+        figures |= _meetings(node, relay)
         relay.stop()
         repo, _ = _commons(node)
         figures |= join(node, repo, folder / "newcomer", _settle)
@@ -227,6 +226,27 @@ def _members(node: Peer) -> Figures:
     coming = cost(lambda: node.client.grant_permission(repo, user, "write"))
     going = cost(lambda: node.client.remove_member(repo, user))
     return {"decade_grant_processor": (coming, "ms"), "decade_exclusion_processor": (going, "ms")}
+
+
+def _meetings(node: Peer, relay: Peer) -> Figures:
+    """Count the topics of a connection with a relay that has all, and its bytes once both sides are level."""
+
+    def meet() -> None:
+        until(lambda: count_topics(node) > 0 and _is_in_sync(node), "the relay is in sync", WAITED_SECONDS)
+        _settle(node)
+
+    with counting_proxy(relay.listen) as proxy:
+        node.client.add_peer(proxy.address, str(relay.client.show_status()["node"]), relay=True)
+        meet()
+        topics = count_topics(node)
+        node.stop()
+        before = proxy.size
+        node.start()
+        meet()
+        return {
+            "decade_topics_with_relay": (topics, "topics"),
+            "decade_relay_again_bytes": ((proxy.size - before) / 1000, "KB"),
+        }
 
 
 def _commons(node: Peer) -> tuple[str, str]:

@@ -35,7 +35,7 @@ def join(node: Peer, repo: str, home: Path, settle: Callable[[Peer], object]) ->
     made = node.client.create_invitation(repo, permission="write", expires_seconds=86_400)["invitation"]
     newcomer = Peer(home, introduces=False)
     run_ravel(newcomer, "config", "set", "search.enabled", "false")
-    with _proxy(parse_invitation(made).peers[0].address) as proxy:
+    with counting_proxy(parse_invitation(made).peers[0].address) as proxy:
         newcomer.start()
         try:
             began = time.perf_counter()
@@ -130,7 +130,7 @@ class _Proxy:
 
 
 @contextmanager
-def _proxy(target: str) -> Iterator[_Proxy]:
+def counting_proxy(target: str) -> Iterator[_Proxy]:
     """Open a proxy in front of `target`, until the end."""
     host, _, port = target.rpartition(":")
     ends: list[socket.socket] = []

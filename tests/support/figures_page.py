@@ -22,6 +22,7 @@ _OF_DECADE: Final = {
     "decade_grant_processor": "a follower becomes a member, told in up to 64 epochs, processor time of the admin's node",
     "decade_exclusion_processor": "a member is excluded, processor time of the admin's node",
     "decade_topics_with_relay": "topics of a connection with a relay",
+    "decade_relay_again_bytes": "the same, when both sides are level: bytes of meeting again",
     "decade_topics_directly": "topics of a direct connection, when the first posts are there",
     "decade_topics_level": "the same, when both sides have all and meet again",
     "decade_join": "a newcomer's join, until the first posts are there",
