@@ -8,13 +8,10 @@ from typing import Final
 from sqlalchemy import Connection
 
 from node.ingest.tables import Tables
-from protocol.codec import DecodeError
-from protocol.formats.block import WrongKey, decode_block
 from protocol.formats.body import Adopt, FeedEnd, Permission, Remove, kind_name
-from protocol.formats.commit import open_commit
 from protocol.formats.content import Compaction
 from protocol.ids import BranchId, CommitId, UserId
-from storage.commits.blocks import DamagedBlock, read_blocks
+from storage.commits.blocks import DamagedBlock
 from storage.commits.checkpoints import load_checkpoint_ids
 from storage.commits.feeds import FeedPath
 from storage.commits.void_marks import (
@@ -23,17 +20,15 @@ from storage.commits.void_marks import (
     has_forks,
     load_judged,
     load_judged_by,
+    load_seen,
     mark_void,
-    open_key,
 )
 from storage.engine.database import Database
-from storage.engine.id_keys import unpack_nums
 from storage.repos.repos import Branch
 from verifier.facts import CommitFacts
 from verifier.membership import Membership
 from verifier.operations import Operation
 from verifier.resolution import Settled
-from verifier.tangle_kinds import GROUP
 from verifier.void_rules import Void, find_affected, find_void
 
 _COMPACTION: Final = kind_name(Compaction)
@@ -65,6 +60,7 @@ class VoidRecheck:
         # something that gives the author permissions does not count.
         self._named: dict[tuple[int, UserId], list[list[FeedEnd]] | None] = {}
         self._forked: dict[tuple[int, UserId, int], bool] = {}  # by branch, author and last place
+        self._seen: dict[int, tuple[CommitId, ...]] = {}  # by numbers of places, which many commits share
         self._fresh: set[CommitId] = set()  # accepted in this transaction
         self.changed = 0
         """How many commits have become void or ceased to be."""
@@ -171,13 +167,13 @@ class VoidRecheck:
         )
 
     def find_voids(self, branch: Branch, ids: Sequence[CommitId]) -> dict[CommitId, bool]:
-        """Decide by id which of these commits are void; leave out those whose blocks are damaged."""
+        """Decide by id which of these commits are void; leave out those whose places are damaged."""
         facts = branch.facts
         if not facts.has_members or facts.is_root_branch or self._membership.now().has_no_removals:
             return dict.fromkeys(ids, False)
         found: dict[CommitId, bool] = {}
         for one in load_judged(self._connection, branch.num, ids):
-            with suppress(DamagedBlock, WrongKey, DecodeError):
+            with suppress(DamagedBlock):
                 found[one.commit_id] = self.find_reason(branch, one) is not None
         return found
 
@@ -190,7 +186,7 @@ class VoidRecheck:
         for one in judged:
             try:
                 is_void = self.find_reason(branch, one) is not None
-            except DamagedBlock:  # looked at again when its blocks are back
+            except DamagedBlock:  # looked at again when it is back
                 continue
             if is_void != one.is_void:
                 new[is_void].append(one.num)
@@ -254,15 +250,15 @@ class VoidRecheck:
         return self._ways_back[place]
 
     def _find_seen(self, one: Judged) -> tuple[CommitId, ...]:
-        """Return the root branch commits that a commit follows."""
+        """Return the root branch commits that a commit follows. Raises DamagedBlock."""
         if one.commit_id in self._facts:
             return self._facts[one.commit_id].seen
-        num = unpack_nums(one.block_nums)[0]
-        encoded = read_blocks(self._connection, {num: one.commit_id})[num]
-        secret = self._tables.epochs[one.epoch_num].convergence_secret
-        place = open_commit(decode_block(encoded), open_key(self._connection, one), secret).place(GROUP)
-        assert place is not None, "V3"
-        return place.previous
+        if one.place_num not in self._seen:
+            self._seen[one.place_num] = load_seen(self._connection, one.place_num)
+        seen = self._seen[one.place_num]
+        if not seen:  # each commit outside of the root branch follows some (V3)
+            raise DamagedBlock(f"the place of commit {one.commit_id.hex()} is not here")
+        return seen
 
 
 def _ends_in(removal: Operation, branch: BranchId) -> list[FeedEnd]:

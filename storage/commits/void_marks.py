@@ -1,12 +1,11 @@
 """Marks commits as void or valid again in the tables. A void commit stays in the graph and leaves every view."""
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import Connection, Select, bindparam, select, update
 
-from protocol.crypto.keys import BlockKey
 from protocol.ids import CommitId, UserId
 from storage.commits.checkpoints import recount_checkpoints
 from storage.commits.document_rows import flip_operations
@@ -15,21 +14,18 @@ from storage.commits.kept_texts import drop_kept_texts
 from storage.commits.position_index import CANONICAL_ORDER, Gain, count_changes
 from storage.commits.search_texts import invalidate_texts
 from storage.engine.bulk import select_in, unindexed
-from storage.engine.column_encryption import cipher_of, commit_key_context
 from storage.engine.database import Database
-from storage.engine.id_keys import PackedNums, chunks, id_key
+from storage.engine.id_keys import chunks, id_key, unpack_ids
 from storage.repos.row_changes import row_changes
-from storage.schema.schema import authors, branches, checkpoints, commits, feed_forks
+from storage.schema.schema import authors, branches, checkpoints, commits, feed_forks, group_places
 
 _JUDGED: Final[Select[Any]] = select(
     commits.c.num,
-    commits.c.epoch_num,
+    commits.c.place_num,
     commits.c.commit_id,
     authors.c.user,
     commits.c.feed_sequence,
     commits.c.is_void,
-    commits.c.commit_key,
-    commits.c.block_nums,
     commits.c.body_kind,
     checkpoints.c.proposal,
 ).select_from(
@@ -48,13 +44,11 @@ class Judged:
     """Accepted commit, as far as it must be known to judge it again."""
 
     num: int
-    epoch_num: int
+    place_num: int  # of the root branch commits that it follows: `load_seen`
     commit_id: CommitId
     author: UserId
     sequence: int
     is_void: bool
-    masked_key: BlockKey = field(repr=False)  # `open_key`
-    block_nums: PackedNums
     body_kind: str
     proposal: CommitId | None  # of a checkpoint
 
@@ -76,9 +70,11 @@ def load_judged(connection: Connection, branch_num: int, ids: Sequence[CommitId]
     return found
 
 
-def open_key(connection: Connection, judged: Judged) -> BlockKey:
-    """Return the key of a judged commit's block."""
-    return cipher_of(connection).mask(commit_key_context(judged.commit_id), judged.masked_key)
+def load_seen(connection: Connection, place_num: int) -> tuple[CommitId, ...]:
+    """Load the root branch commits that a place in the group tangle names; none where it is not here. Costs O(those)."""
+    query = select(group_places.c.ids).where(group_places.c.num == place_num)
+    packed = connection.execute(query).scalar()
+    return () if packed is None else unpack_ids(packed)
 
 
 def mark_void(

@@ -1,6 +1,6 @@
 """Removed members: what they wrote unseen leaves every view, on every node alike, and comes back by adoption."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,9 +16,8 @@ from protocol.crypto.keys import UserSeed
 from protocol.crypto.signing import public_key
 from protocol.formats.body import Permission, Remove
 from protocol.formats.text import id_text
-from protocol.ids import BlockId, UserId
-from storage.commits.blocks import read_blocks
-from storage.commits.void_marks import has_forks
+from protocol.ids import CommitId, UserId
+from storage.commits.void_marks import has_forks, load_seen
 from storage.engine.database import StorageError
 from tests.support.machine import fail_after
 from tests.support.nodes import (
@@ -187,11 +186,11 @@ async def test_new_commits_of_a_repo_with_removals_are_judged_without_being_read
     alice, bob, carol = nodes
     read: list[object] = []
 
-    def note(connection: Connection, expected: Mapping[int, BlockId | None]) -> dict[int, bytes]:
-        read.append(expected)
-        return read_blocks(connection, expected)
+    def note(connection: Connection, place_num: int) -> tuple[CommitId, ...]:
+        read.append(place_num)
+        return load_seen(connection, place_num)
 
-    monkeypatch.setattr(void_recheck, "read_blocks", note)
+    monkeypatch.setattr(void_recheck, "load_seen", note)
     with fail_after(120):
         await share(alice, bob, carol)
         await members_of(alice).remove("", id_text(carol.author.user), "")
@@ -205,6 +204,30 @@ async def test_new_commits_of_a_repo_with_removals_are_judged_without_being_read
 
 
 @pytest.mark.slow
+async def test_an_exclusion_that_names_nothing_of_a_member_loads_once_what_many_posts_follow(
+    nodes: list[Node], autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their headers are not read again: a row says what its commit follows."""
+    alice, bob, carol = nodes
+    read: list[object] = []
+
+    def note(connection: Connection, place_num: int) -> tuple[CommitId, ...]:
+        read.append(place_num)
+        return load_seen(connection, place_num)
+
+    with fail_after(120):
+        await share(alice, bob, carol)
+        for number in range(8):
+            bob.write(bob.branch(), f"unseen {number}")
+        await together(carol, bob)
+        await members_of(alice).remove("", id_text(bob.author.user), "")
+        monkeypatch.setattr(void_recheck, "load_seen", note)
+        await together(alice, carol)
+        assert len(list_voids(carol.replica, carol.branch())) == 8
+    assert 1 <= len(read) <= 2, "once on each of both nodes"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [4, 16])
 async def test_an_exclusion_that_names_all_of_a_member_reads_nothing_of_it_again(
     nodes: list[Node], autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, count: int
@@ -214,9 +237,9 @@ async def test_an_exclusion_that_names_all_of_a_member_reads_nothing_of_it_again
     read: list[object] = []
     asked: list[object] = []
 
-    def note(connection: Connection, expected: Mapping[int, BlockId | None]) -> dict[int, bytes]:
-        read.append(expected)
-        return read_blocks(connection, expected)
+    def note(connection: Connection, place_num: int) -> tuple[CommitId, ...]:
+        read.append(place_num)
+        return load_seen(connection, place_num)
 
     def note_forks(connection: Connection, branch_num: int, author: UserId, last: int) -> bool:
         asked.append(author)
@@ -227,7 +250,7 @@ async def test_an_exclusion_that_names_all_of_a_member_reads_nothing_of_it_again
         for number in range(count):
             carol.write(carol.branch(), f"{number}")
         await together(alice, carol)
-        monkeypatch.setattr(void_recheck, "read_blocks", note)
+        monkeypatch.setattr(void_recheck, "load_seen", note)
         monkeypatch.setattr(void_recheck, "has_forks", note_forks)
         await members_of(alice).remove("", id_text(carol.author.user), "")  # after what it names
         await together(alice, bob)  # to bob it comes before that
