@@ -105,18 +105,20 @@ class Pairing:
         # As a member again it would void its own move for all who see whose devices these are.
         await self._refuse_passed("this computer cannot become a device again")
         home = await self._hub.run_blocking(self._home)
-        if home is not None and home.person != self._author.user:
-            raise ServiceError(
-                "already_exists",
-                f"this is a device of {self._called(home)} already",
-                "`ravel device list` lists what it may; `ravel device remove` with this user's id ends that",
-            )
-        if home is not None and await self._hub.run_blocking(self._others, home):
-            raise ServiceError(
-                "already_exists",
-                "this is the first device of others",
-                "`ravel device remove` takes them out first",
-            )
+        if home is not None:
+            if home.person != self._author.user:
+                raise ServiceError(
+                    "already_exists",
+                    f"this is a device of {self._called(home)} already",
+                    "`ravel device list` lists what it may; `ravel device remove` with this user's id ends that",
+                )
+            others = await self._hub.run_blocking(self._others, home)
+            if others:
+                raise ServiceError(
+                    "already_exists",
+                    "this is the first device of others",
+                    "`ravel device remove` takes them out first",
+                )
         await self._sharing.join_as_device(link)
         return await self.list_all()
 

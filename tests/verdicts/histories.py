@@ -36,7 +36,7 @@ from .random_histories import random_history
 VECTORS = Path(__file__).resolve().parent.parent / "vectors" / "verdicts.json.gz"
 OF_EACH_FAMILY = 56
 SIZE_MAX = 16_000
-# In these Ravel has differed once, or they alone show a rule (M17, M19, Q3, R4, N4, E8), so they are always among the vectors.
+# In these Ravel has differed once, or they alone show a rule (M17, M19, Q3, R4, N4, E8): they are always among the vectors.
 PINNED = {
     "a checkpoint in the root branch moves nothing",
     "a checkpoint whose approval falls, and that is adopted",
