@@ -6,7 +6,7 @@ from typing import Any
 import trio
 
 from protocol.crypto.keys import EpochKey, UserSeed
-from protocol.ids import EpochId, RepoId, TopicKey
+from protocol.ids import EpochId, RepoId, TopicKey, UserId
 from storage.repos.epochs import Epoch, Topic
 from tests.promise import hostile
 from tests.promise.forging import Forge, Forged
@@ -38,7 +38,7 @@ def _topic(num: int, *epochs: bytes) -> Topic:
 def test_what_a_node_may_have_dropped_is_given_again_once_it_can_place_it() -> None:
     # As peers do, who find that it is lacking. The judge is given all of it at once.
     world: Any = SimpleNamespace(forged_epochs={}, forges={}, taken={})
-    cat: Any = SimpleNamespace(name="cat", user_seed=UserSeed(b"c" * 32))
+    cat: Any = SimpleNamespace(name="cat", user=UserId(b"C" * 32), user_seed=UserSeed(b"c" * 32))
     forge = world.forges["cat"] = Forge(world, cat)
     ann: Any = _Taker()
     forge.given.append(Forged(_NAME, b"of y", None))

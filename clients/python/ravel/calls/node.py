@@ -273,11 +273,11 @@ class NodeCalls(SyncCaller):
         It ends with exit code 75, as on the signal SIGHUP.
         """
 
-    @calls("GET", "/settings/start-with-login", "care.StartWithLogin")
+    @calls("GET", "/settings/start", "care.StartWithLogin")
     def show_start_with_login(self) -> StartWithLogin:
         """Show whether the node starts with its person's login."""
 
-    @calls("POST", "/settings/start-with-login", "care.StartWithLogin")
+    @calls("POST", "/settings/start", "care.StartWithLogin")
     def start_with_login(self, starts: bool) -> StartWithLogin:
         """Have systemd start the node with its person's login, or no more.
 

@@ -91,6 +91,7 @@ def test_only_the_person_of_the_node_makes_tokens_and_gets_keys() -> None:
         *(
             "change_setting",
             "restart_node",
+            "start_with_login",
             "show_key_words",
             "recover_user",
             "start_backup",

@@ -84,7 +84,7 @@ async def test_a_node_is_started_with_the_login_or_says_what_hinders_that(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     keys = fresh_keys()
     create_home(tmp_path, listen="127.0.0.1:0", api="127.0.0.1:0", keys=keys)
-    path = f"{API}/settings/start-with-login"
+    path = f"{API}/settings/start"
     async with served(tmp_path) as one:
         monkeypatch.setenv("PATH", str(tmp_path))
         assert (await one.client.get(path)).json() == {"starts": False, "hindrance": "no_systemd"}

@@ -93,6 +93,7 @@ GIVES_NOTHING: Final = {
     *("add_file", "add_files", "remove_file", "import_commits", "mark_seen"),
     # Upkeep of the relay and of reports.
     *("pin_topic", "unpin_topic", "make_report"),
+    "start_with_login",  # the node as its settings have it
     "set_keeping",  # what this node keeps of it
     "read_bundle",  # brings what any peer could bring
 }
