@@ -41,7 +41,7 @@ from node.sync.recent_publications import RecentPublications
 from node.sync.relay_client import RelayClient
 from node.sync.store_bound import StoreBound
 from protocol.ids import CommitId, PeerId, TopicKey
-from protocol.limits.peers import COMPARED_AT_ONCE_MAX, GIVING_WAY_SECONDS
+from protocol.limits.peers import COMPARED_AT_ONCE_MAX, DAY_SECONDS, GIVING_WAY_SECONDS
 from protocol.limits.users import WRITE_GATHER_SECONDS, WRITE_GROUP_COUNT_MAX
 from storage.commits.absent_bodies import find_topics_missing_bodies
 from storage.relay.quotas import Visitor
@@ -237,9 +237,10 @@ class Hub:
             self._answered.ring()
 
     async def let_questions_pass(self) -> None:
-        """Wait while something is asked first."""
-        while self._questions:
-            await self._answered.wait(self._answered.count)
+        """Wait while something is asked first, DAY_SECONDS at most: one question after another would hold the past back."""
+        with trio.move_on_after(DAY_SECONDS):
+            while self._questions:
+                await self._answered.wait(self._answered.count)
 
     @contextmanager
     def connected(

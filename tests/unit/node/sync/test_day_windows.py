@@ -12,11 +12,11 @@ from node.sync.session_queries import Load
 from node.sync.topic_work import TopicWork
 from node.timelines.timelines import Timelines
 from protocol.ids import TopicKey
-from protocol.limits.peers import BATCHES_IN_FLIGHT_MAX
+from protocol.limits.peers import BATCHES_IN_FLIGHT_MAX, DAY_SECONDS
 from protocol.session.outputs import LoadPlan, LoadWindow
 from ravel.types.timelines import TimelineWindow
 from tests.support.machine import fail_after
-from tests.support.nodes import Node, connected, open_nodes
+from tests.support.nodes import Node, connected, open_nodes, until_equal
 from tests.support.relays import open_relay
 
 _DAY, _POSTS, _WINDOW = 86_400_000, 120, 8
@@ -131,8 +131,9 @@ async def test_the_past_waits_while_a_day_is_asked_for(
         await bob.joiner.begin(alice.invite(alice.repo()))
         async with connected(bob, alice):
             with bob.hub.asking_first():
-                await trio.sleep(20)
+                await trio.sleep(DAY_SECONDS - 1)
                 came = sum(branch.commit_count for branch in bob.replica.branches.values())
                 assert came <= BATCHES_IN_FLIGHT_MAX * batch, "what was on its way"
+                await until_equal(bob, alice)  # however long somebody asks
             await wait_all_tasks_blocked()
         assert bob.digest(bob.branch()) == alice.digest(alice.branch())
