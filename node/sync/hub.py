@@ -188,13 +188,15 @@ class Hub:
         self.days = KeptWindows(replica, self.windows.vouchers)
         """Commits from a day on that somebody has asked for, of branches whose past is not here."""
         self._questions = 0  # for which the past waits
+        self._asked_since = 0.0  # while there are any
+        self._asked_seconds = 0.0  # before that
         self._answered = CountedEvent()
         self.recent = RecentPublications()
         self.given = GivenBlocks()
         """Blocks of files that peers were sent."""
         self.changes = CountedEvent()
         """Of all changes that were told: what is read from the store at one count is as new as at any time of it."""
-        self.bulk_turns = BulkTurns(replica, self.changes)
+        self.bulk_turns = BulkTurns(replica, self.changes, self._count_asked_seconds)
         """The peer that brings much of a repo."""
         self.absences = CountedEvent()
         """Of commits that were accepted without their bodies, of bodies that came, and of peers that may have some."""
@@ -229,11 +231,15 @@ class Hub:
     @contextmanager
     def asking_first(self) -> Iterator[None]:
         """Hold back receipts of batches meanwhile: peers then send no more of the past, which answers would wait behind."""
+        if not self._questions:
+            self._asked_since = trio.current_time()
         self._questions += 1
         try:
             yield
         finally:
             self._questions -= 1
+            if not self._questions:
+                self._asked_seconds += trio.current_time() - self._asked_since
             self._answered.ring()
 
     async def let_questions_pass(self) -> None:
@@ -241,6 +247,11 @@ class Hub:
         with trio.move_on_after(DAY_SECONDS):
             while self._questions:
                 await self._answered.wait(self._answered.count)
+
+    def _count_asked_seconds(self) -> float:
+        """Count the seconds in which something was asked first, since the start."""
+        running = trio.current_time() - self._asked_since if self._questions else 0.0
+        return self._asked_seconds + running
 
     @contextmanager
     def connected(
