@@ -359,13 +359,16 @@ class WindowPort:
             is_free = self._rate.try_acquire(trio.current_time())
             if not is_free or not self._conversation.has_joined(topic):
                 return None
+            wanted = WindowWanted(topic, mark, rank, is_upwards=is_upwards, count=count)
             sender, receiver = trio.open_memory_channel[WindowCame](1)
             with trio.move_on_after(WINDOW_ANSWER_SECONDS):
                 while (topic, mark) in self._answers:  # of one mark there is one question at a time
                     await self._answered.wait()
                 self._answers[topic, mark] = sender
-                self._conversation.happen(WindowWanted(topic, mark, rank, is_upwards=is_upwards, count=count))
-                return await receiver.receive()
+                self._conversation.happen(wanted)
+                answer = await receiver.receive()
+                # One that comes late answers a question for which nobody waits any more.
+                return answer if answer.asked == wanted else None
             if self._answers.get((topic, mark)) is sender:
                 self._settle(topic, mark)
             return None

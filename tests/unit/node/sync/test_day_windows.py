@@ -8,11 +8,17 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from node.ingest.publication_reading import branch_mark_in
 from node.sync.session_queries import Load
 from node.sync.topic_work import TopicWork
 from node.timelines.timelines import Timelines
 from protocol.ids import TopicKey
-from protocol.limits.peers import BATCHES_IN_FLIGHT_MAX, DAY_SECONDS
+from protocol.limits.peers import (
+    BATCHES_IN_FLIGHT_MAX,
+    DAY_SECONDS,
+    WINDOW_ANSWER_SECONDS,
+    WINDOW_RANK_MAX,
+)
 from protocol.session.outputs import LoadPlan, LoadWindow
 from ravel.types.timelines import TimelineWindow
 from tests.support.machine import fail_after
@@ -137,3 +143,34 @@ async def test_the_past_waits_while_a_day_is_asked_for(
                 await until_equal(bob, alice)  # however long somebody asks
             await wait_all_tasks_blocked()
         assert bob.digest(bob.branch()) == alice.digest(alice.branch())
+
+
+@pytest.mark.slow
+async def test_an_answer_that_comes_late_is_not_taken_for_that_to_the_next_question(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A peer on a slow line would be left for it: it seems to answer with other ranks than were asked for."""
+    load = TopicWork._load
+    late: list[float] = []
+
+    async def wait(work: TopicWork, wanted: Load) -> None:
+        if isinstance(wanted, LoadWindow) and late:
+            await trio.sleep(late.pop())
+        await load(work, wanted)
+
+    monkeypatch.setattr(TopicWork, "_load", wait)
+    with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        _found(alice)
+        await bob.joiner.begin(alice.invite(alice.repo()))
+        async with connected(bob, alice):
+            await until_equal(bob, alice)
+            await wait_all_tasks_blocked()
+            late.append(WINDOW_ANSWER_SECONDS + 10)
+            (source,), epoch = bob.hub.sources, bob.epoch()
+            assert epoch.writers_topic is not None
+            topic = bob.replica.by_topic[epoch.writers_topic]
+            mark = branch_mark_in(epoch.key, bob.branch().branch_id)
+            assert await source.look_at_window(topic, mark, WINDOW_RANK_MAX, _WINDOW) is None
+            assert await source.look_at_window(topic, mark, 10, _WINDOW) is None
+            assert not source.is_ending()
+            assert len(await source.look_at_window(topic, mark, 10, _WINDOW) or ()) == _WINDOW
