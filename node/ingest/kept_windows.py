@@ -115,11 +115,6 @@ class KeptWindows:
             self._shrink()
             return len(new.keys() & fitting)
 
-    def forget(self, branch_num: int) -> None:
-        """Forget what is kept of a branch, so that others have its room."""
-        with self._lock:
-            self._kept.pop(branch_num, None)
-
     def forget_gone(self) -> None:
         """Forget what is kept of branches that are not here any more. Costs O(branches with windows)."""
         there = self._replica.tables.branches

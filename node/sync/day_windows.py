@@ -2,23 +2,27 @@
 
 Of a branch's commits a peer tells those with the highest ranks below one (`want-window1`). Their authors say when they were
 written. So a rank near the day is found by a few questions for a few commits each, then a window is asked for. What comes is
-kept apart, like the newest commits, and confirmed by the same rules.
+kept apart for the one request, like the newest commits, and confirmed by the same rules. Where a peer does not answer, or
+nothing of what it tells is confirmed, others are asked.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Final, NamedTuple
 
 import trio
 
+from node.ingest.kept_windows import KeptWindows
 from node.ingest.publication_parsing import Opened
 from node.ingest.publication_reading import branch_mark_in
+from node.runtime.scheduling import WorkBill
 from node.sync.conversation import Conversation
 from node.sync.hub import Hub
 from protocol.ids import BranchMark, CommitId
 from protocol.limits.peers import (
     DAY_EPOCHS_MAX,
+    DAY_PEER_SECONDS,
     DAY_QUESTIONS_MAX,
     DAY_SECONDS,
     WINDOW_ASK_COUNT,
@@ -34,27 +38,41 @@ _LOOKED_AT: Final = 8
 """Commits of one question: authors assert times, so the middle one counts."""
 
 
-async def fetch_day(hub: Hub, branch: Branch, since: int) -> None:
+async def fetch_day(hub: Hub, branch: Branch, since: int) -> KeptWindows | None:
     """Fetch a window of a branch from a time on (unix ms), where that is not here and its past is on its way.
 
-    Waits DAY_SECONDS at most. What came is in `Hub.days`. Raises StorageError.
+    Waits DAY_SECONDS at most. Returns what came; None where nothing is to be asked. Raises StorageError.
     """
-    hub.days.forget(branch.num)
     found = await hub.run_blocking(_find_place, hub, branch, since)
     if found is None:
-        return
+        return None
     bounds, epochs = found
-    by_topic = hub.replica.tables.by_topic
+    days = KeptWindows(hub.replica, hub.windows.vouchers)
+    silent = set[Conversation]()
     with trio.move_on_after(DAY_SECONDS), hub.asking_first():
-        for epoch in epochs:
-            mark = branch_mark_in(epoch.key, branch.branch_id)
-            for name in (epoch.writers_topic, epoch.topic):
-                topic = None if name is None else by_topic.get(name)
-                for source in list(hub.sources):
-                    if topic is None or not source.has_joined(topic.topic) or not source.knows(WINDOWS):
-                        continue
-                    if await _Search(hub, source, topic, branch, mark).fetch(bounds, since):
-                        return
+        for source, topic, mark in _find_sources(hub, branch, epochs):
+            if source in silent:
+                continue
+            with trio.move_on_after(DAY_PEER_SECONDS) as limit:
+                if await _Search(hub, source, topic, branch, mark, days).fetch(bounds, since):
+                    break
+            if limit.cancelled_caught:
+                silent.add(source)
+    return days
+
+
+def _find_sources(
+    hub: Hub, branch: Branch, epochs: Sequence[Epoch]
+) -> Iterator[tuple[Conversation, Topic, BranchMark]]:
+    """Find who can be asked for a branch's commits of some epochs: peers, each with a topic and the branch's mark there."""
+    by_topic = hub.replica.tables.by_topic
+    for epoch in epochs:
+        mark = branch_mark_in(epoch.key, branch.branch_id)
+        for name in (epoch.writers_topic, epoch.topic):
+            topic = None if name is None else by_topic.get(name)
+            for source in list(hub.sources):
+                if topic is not None and source.has_joined(topic.topic) and source.knows(WINDOWS):
+                    yield source, topic, mark
 
 
 def _find_place(hub: Hub, branch: Branch, since: int) -> "tuple[_Bounds, list[Epoch]] | None":
@@ -93,16 +111,24 @@ class _Search:
     """Search for a time among the commits of one mark that a peer has."""
 
     def __init__(
-        self, hub: Hub, source: Conversation, topic: Topic, branch: Branch, mark: BranchMark
+        self,
+        hub: Hub,
+        source: Conversation,
+        topic: Topic,
+        branch: Branch,
+        mark: BranchMark,
+        days: KeptWindows,
     ) -> None:
+        """`days` takes what is found."""
         self._hub = hub
         self._source = source
         self._topic = topic
         self._branch = branch
         self._mark = mark
+        self._days = days
 
     async def fetch(self, bounds: _Bounds, since: int) -> bool:
-        """Keep commits from a time on (unix ms). Return False if the peer has none."""
+        """Keep commits from a time on (unix ms). Return False if the peer has none of which any is confirmed."""
         rank = await self._find_rank(bounds, since)
         if rank is None:
             return False
@@ -120,17 +146,19 @@ class _Search:
         return False
 
     async def _keep(self, rank: int, span: int, opened: Sequence[Opened]) -> bool:
-        """Keep a window, and others above it as long as nothing is confirmed."""
+        """Keep a window, and others above it as long as nothing is confirmed. Return True once anything is."""
+        bill = WorkBill(self._source.account)
         for page in range(2, WINDOW_PAGES_MAX):
-            self._hub.days.keep(self._branch.num, self._topic, opened)
-            shown = await self._hub.run_blocking(self._hub.days.find, self._branch.num)
-            if shown is None or shown.listed:
-                break
+            self._days.keep(self._branch.num, self._topic, opened)
+            shown = await self._hub.look(bill, self._days.find, self._branch.num)
+            if shown is not None and shown.listed:
+                bill.earn()
+                return True
             above = await self._look(rank + page * span, WINDOW_ASK_COUNT)
             if not above or _rank_of(above[-1]) <= _rank_of(opened[-1]):
                 break
             opened = above
-        return True
+        return False
 
     async def _find_rank(self, bounds: _Bounds, since: int) -> int | None:
         """Find a rank below which all is earlier than a time, about; None if the peer does not answer.

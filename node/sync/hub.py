@@ -185,8 +185,6 @@ class Hub:
         """Who has which text open, here and at connected nodes."""
         self.windows = KeptWindows(replica)
         """Newest commits of branches whose past is not here."""
-        self.days = KeptWindows(replica, self.windows.vouchers)
-        """Commits from a day on that somebody has asked for, of branches whose past is not here."""
         self._questions = 0  # for which the past waits
         self._asked_since = 0.0  # while there are any
         self._asked_seconds = 0.0  # before that
@@ -422,7 +420,6 @@ class Hub:
     def topics_changed(self) -> None:
         """Tell everyone that what is followed has changed."""
         self.windows.forget_gone()
-        self.days.forget_gone()
         everyone: list[Listener | Follower] = [*self._listeners, *self._followers]
         for one in everyone:
             self._tell(one, one.topics_changed)

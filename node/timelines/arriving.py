@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import cast
 
-from node.ingest.kept_windows import KeptCommit
+from node.ingest.kept_windows import KeptCommit, KeptWindows
 from node.ingest.people import SHORT_ID_LENGTH
 from node.ingest.replica import Replica
 from node.sync.hub import Hub
@@ -24,14 +24,17 @@ from storage.repos.repos import Branch
 from verifier.posts import HIDDEN_KINDS, PostRelation, Relation, find_relation
 
 
-def show_arriving(hub: Hub, branch: Branch, limit: int, since: int | None = None) -> ArrivingCommits | None:
+def show_arriving(
+    hub: Hub, branch: Branch, limit: int, since: int | None = None, days: KeptWindows | None = None
+) -> ArrivingCommits | None:
     """Show at most `limit` of a branch's newest commits whose past is not here; None where there are none.
 
-    With `since`, in unix milliseconds: the first of those from that moment on that have come, else of the newest ones.
+    With `since`, in unix milliseconds: the first of those from that moment on, of what was fetched for it (`days`), else of
+    the newest ones.
     Costs O(what is kept of the branch). Raises StorageError.
     """
     replica = hub.replica
-    found = None if since is None else hub.days.find(branch.num)
+    found = None if days is None else days.find(branch.num)
     if found is None:
         found = hub.windows.find(branch.num)
     if found is None:

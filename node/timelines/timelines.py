@@ -12,6 +12,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from node.ingest.kept_windows import KeptWindows
 from node.runtime.errors import ServiceError
 from node.sync.day_windows import fetch_day
 from node.sync.hub import Hub
@@ -95,9 +96,8 @@ class Timelines:
         Raises ServiceError `not_found`, `ambiguous`.
         """
         target = self._find_branch(branch)
-        if since is not None:
-            await fetch_day(self._hub, target, since)
-        read = partial(self._window_by_time, target, after, before, limit, since)
+        days = None if since is None else await fetch_day(self._hub, target, since)
+        read = partial(self._window_by_time, target, after, before, limit, since, days)
         return await show_opened(self._hub, read)
 
     async def digest(self, branch: str) -> TimelineDigest:
@@ -134,7 +134,13 @@ class Timelines:
         }
 
     def _window_by_time(
-        self, branch: Branch, after: str, before: str, limit: int, since: int | None
+        self,
+        branch: Branch,
+        after: str,
+        before: str,
+        limit: int,
+        since: int | None,
+        days: KeptWindows | None,
     ) -> TimelineWindow:
         def beside(connection: Connection, text: str) -> CommitId | None:
             return find_commit(connection, text, [branch]).commit_id if text else None
@@ -162,17 +168,22 @@ class Timelines:
             "next": items[-1]["commit"] if items and (is_cut if is_forwards else before) else None,
             "previous": items[0]["commit"] if items and (is_forwards or is_cut) else None,
         }
-        return self._with_arriving(window, branch, limit, since)
+        return self._with_arriving(window, branch, limit, since, days)
 
     def _with_arriving(
-        self, window: TimelineWindow, branch: Branch, limit: int, since: int | None = None
+        self,
+        window: TimelineWindow,
+        branch: Branch,
+        limit: int,
+        since: int | None = None,
+        days: KeptWindows | None = None,
     ) -> TimelineWindow:
         """Add the newest posts to the last window, although their past has not arrived and they have no place yet.
 
-        With `since`, the first from that moment on that have come.
+        With `since`, the first from that moment on, of what was fetched for it (`days`).
         """
         if window["next"] is None:
-            arriving = show_arriving(self._hub, branch, limit, since)
+            arriving = show_arriving(self._hub, branch, limit, since, days)
             if arriving is not None:
                 window["arriving"] = arriving
         return window

@@ -121,6 +121,8 @@ BULK_LOOK_SECONDS: Final = 10.0
 """Seconds in which a peer must bring WINDOW_BEHIND_MIN commits, or others send the same: 40 KB a second."""
 DAY_SECONDS: Final = 10.0
 """Seconds for which somebody waits for posts of a day whose past is on its way: batches that were sent come first."""
+DAY_PEER_SECONDS: Final = 4.0
+"""Seconds of these for one peer: then others are asked, and it no more for that day."""
 DAY_QUESTIONS_MAX: Final = 24
 """Questions for a few commits that find a day's rank: twice as many as halving a million ranks takes."""
 DAY_EPOCHS_MAX: Final = 3

@@ -1,6 +1,6 @@
 """Posts of a day that is not here yet: somebody goes there while the branch's past is on its way."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -8,11 +8,15 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from node.ingest.publication_parsing import Opened
 from node.ingest.publication_reading import branch_mark_in
+from node.sync.connection import Connection
+from node.sync.hub import Hub
 from node.sync.session_queries import Load
 from node.sync.topic_work import TopicWork
 from node.timelines.timelines import Timelines
-from protocol.ids import TopicKey
+from node.timelines.views import show_opened
+from protocol.ids import BranchMark, TopicKey
 from protocol.limits.peers import (
     BATCHES_IN_FLIGHT_MAX,
     DAY_SECONDS,
@@ -21,8 +25,9 @@ from protocol.limits.peers import (
 )
 from protocol.session.outputs import LoadPlan, LoadWindow
 from ravel.types.timelines import TimelineWindow
+from storage.repos.epochs import Topic
 from tests.support.machine import fail_after
-from tests.support.nodes import Node, connected, open_nodes, until_equal
+from tests.support.nodes import Node, connected, open_nodes, share, until_equal
 from tests.support.relays import open_relay
 
 _DAY, _POSTS, _WINDOW = 86_400_000, 120, 8
@@ -122,7 +127,68 @@ async def test_posts_of_any_day_are_shown_while_the_past_is_on_its_way(
         settled = await _since(bob, _day(33), limit=2)
         assert [item["text"] for item in settled["items"]] == ["33", "34"]
         assert "arriving" not in settled
-        assert bob.hub.days.find(bob.branch().num) is None
+
+
+@pytest.mark.slow
+async def test_each_of_two_viewers_sees_the_day_that_it_asks_for(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with fail_after(120), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        _found(alice)
+        bob.set_clock(_BEGIN + 400 * _DAY)
+        await bob.joiner.begin(alice.invite(alice.repo()))
+        with _withheld_from(bob, alice.epoch().writers_topic, []):
+            async with connected(bob, alice):
+                await trio.sleep(20)
+                other: list[TimelineWindow] = []
+
+                async def view_beside(hub: Hub, read: Callable[[], TimelineWindow]) -> TimelineWindow:
+                    if not other:
+                        other.append({"items": [], "total": 0, "next": None, "previous": None})
+                        other[0] = await _since(bob, _day(80))
+                    return await show_opened(hub, read)
+
+                monkeypatch.setattr("node.timelines.timelines.show_opened", view_beside)
+                assert _texts(await _since(bob, _day(7)))[:3] == ["7", "8", "9"]
+                assert _texts(other[0])[:3] == ["80", "81", "82"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_silent", [True, False])
+async def test_a_peer_that_is_silent_or_tells_what_nobody_confirms_is_not_the_only_one_asked(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, is_silent: bool
+) -> None:
+    look = Connection.look_at_window
+    with fail_after(120), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
+        for node in (alice, carol):
+            node.set_clock(_BEGIN)
+        await share(alice, carol)
+        for writer, numbers in ((alice, range(60)), (carol, range(60, 70)), (alice, range(70, _POSTS))):
+            for number in numbers:
+                for node in (alice, carol):
+                    node.set_clock(_BEGIN + _day(number) * _DAY)
+                writer.write(writer.branch(), str(number))
+            async with connected(carol, alice):
+                await until_equal(carol, alice)
+        bob.set_clock(_BEGIN + 400 * _DAY)
+        await bob.joiner.begin(alice.invite(alice.repo()))
+
+        async def tell_less(
+            self: Connection, topic: Topic, mark: BranchMark, below: int, count: int
+        ) -> list[Opened] | None:
+            if self is not bob.hub.sources[0]:
+                return await look(self, topic, mark, below, count)
+            if is_silent:
+                await trio.sleep_forever()
+            opened = await look(self, topic, mark, below, count)
+            told = [one for one in opened or () if one.signed.commit.content.author == carol.author.user]
+            return told if count == _WINDOW else opened
+
+        monkeypatch.setattr(Connection, "look_at_window", tell_less)
+        with _withheld_from(bob, alice.epoch().writers_topic, []):
+            async with connected(bob, carol), connected(bob, alice):
+                await trio.sleep(20)
+                assert _texts(await _since(bob, _day(64)))[:3] == ["64", "65", "66"]
 
 
 @pytest.mark.slow
