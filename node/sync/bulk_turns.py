@@ -26,7 +26,7 @@ class BulkTurns:
         self._changes = changes
         self._held_back = held_back
         self._leaders: dict[int, Conversation] = {}  # by number of the repo
-        # Of a peer's topics one waits with its eyes open: each look costs O(topics of the repo).
+        # Peers that wait, in order. Of a peer's topics one looks at a time: each look costs O(topics of the repo).
         self._looking: defaultdict[tuple[int, Conversation], trio.Lock] = defaultdict(trio.Lock)
 
     def is_others(self, repo_num: int, peer: Conversation) -> bool:
@@ -52,10 +52,21 @@ class BulkTurns:
         """Wait until it is a peer's turn."""
         if peer.is_ending():  # it would keep the turn, for it has left or is about to
             return
-        async with self._looking[repo_num, peer]:
+        looking = self._looking[repo_num, peer]
+        async with looking:
             while not peer.is_ending() and (leader := self._leaders.setdefault(repo_num, peer)) is not peer:
                 if not await self._brings_more(repo_num, leader) and self._leaders.get(repo_num) is leader:
-                    del self._leaders[repo_num]
+                    self._pass_on(repo_num)
+        if not looking.locked():
+            self._looking.pop((repo_num, peer), None)
+
+    def _pass_on(self, repo_num: int) -> None:
+        """Give the turn to who waits longest: else peers that bring nothing and come anew would be before the others."""
+        del self._leaders[repo_num]
+        for num, waiting in self._looking:
+            if num == repo_num:
+                self._leaders.setdefault(repo_num, waiting)
+        self._changes.ring()
 
     async def _brings_more(self, repo_num: int, leader: Conversation) -> bool:
         """Look for a while at what a peer brings. Return False if it is to be the turn of another."""

@@ -108,3 +108,22 @@ async def test_who_has_left_takes_no_turn(autojump_clock: MockClock) -> None:
     began = trio.current_time()
     await at.turns.take(_REPO, at.first)
     assert trio.current_time() == began
+
+
+async def test_the_turn_goes_to_who_waits_longest(autojump_clock: MockClock) -> None:
+    at = _Turns()
+    third = cast("Conversation", _Peer())
+    late = cast("Conversation", _Peer())
+    taken: list[Conversation] = []
+
+    async def take(peer: Conversation) -> None:
+        await at.turns.take(_REPO, peer)
+        taken.append(peer)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(take, at.second)
+        await trio.sleep(1)
+        nursery.start_soon(take, third)
+        await trio.sleep(BULK_LOOK_SECONDS - 0.5)
+        nursery.start_soon(take, late)
+    assert taken == [at.second, third, late]
