@@ -57,6 +57,8 @@ class BulkTurns:
             while not peer.is_ending() and (leader := self._leaders.setdefault(repo_num, peer)) is not peer:
                 if not await self._brings_more(repo_num, leader) and self._leaders.get(repo_num) is leader:
                     self._pass_on(repo_num)
+                    # Who has it now takes it, though all of it may be here already.
+                    await trio.lowlevel.checkpoint()
         if not looking.locked():
             self._looking.pop((repo_num, peer), None)
 

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
@@ -34,13 +35,13 @@ class _Peer:
     def __init__(self) -> None:
         self.progress = SimpleNamespace(topic=b"", received=0, behind=10_000, is_joined=True)
         self.session = self
-        self.has_left = False
+        self.has_left = self.is_all_here = False
 
     def progress_of(self, _: TopicKey) -> SimpleNamespace:
         return self.progress
 
     def is_level(self, _: TopicKey) -> bool:
-        return False
+        return self.is_all_here
 
     def is_ending(self) -> bool:
         return self.has_left
@@ -127,3 +128,21 @@ async def test_the_turn_goes_to_who_waits_longest(autojump_clock: MockClock) -> 
         await trio.sleep(BULK_LOOK_SECONDS - 0.5)
         nursery.start_soon(take, late)
     assert taken == [at.second, third, late]
+
+
+@pytest.mark.parametrize("_", range(16), ids=str)  # trio runs tasks that wake together in any order
+async def test_a_turn_that_is_over_when_it_begins_goes_on_to_the_next(
+    autojump_clock: MockClock, _: int
+) -> None:
+    """Else the third would find that of the second over, give it to the second again, and never end."""
+    at = _Turns()
+    third = cast("Conversation", _Peer())
+    at.other.is_all_here = True
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(at.turns.take, _REPO, at.second)
+        await wait_all_tasks_blocked()
+        nursery.start_soon(at.turns.take, _REPO, third)
+        await wait_all_tasks_blocked()
+        at.leader.is_all_here = True
+        at.changes.ring()
+    assert not at.turns.is_others(_REPO, third)
