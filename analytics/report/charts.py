@@ -212,7 +212,7 @@ def number_ticks(low: float, high: float, steps_max: int, *, is_whole: bool = Tr
     if is_whole:
         step = max(1, math.ceil(step))
     numbers = [step * number for number in range(math.ceil(low / step), math.floor(high / step) + 1)]
-    return {number: f"{number:,.0f}" if is_whole else f"{number:,.4g}" for number in numbers}
+    return {number: f"{number:,.0f}" if is_whole else f"{number:,.10g}" for number in numbers}
 
 
 def widened(low: float, high: float) -> tuple[float, float]:

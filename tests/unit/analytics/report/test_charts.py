@@ -78,6 +78,8 @@ def test_numbers_of_an_axis_are_round_and_few() -> None:
     assert number_ticks(0, 52_500, 4) == {0: "0", 20_000: "20,000", 40_000: "40,000"}
     assert number_ticks(0, 2.1, 4, is_whole=False) == {0: "0", 1: "1", 2: "2"}
     assert [*number_ticks(-0.5, 7.5, 6).values()] == ["0", "2", "4", "6"]
+    assert [*number_ticks(0, 52_500, 4, is_whole=False).values()] == ["0", "20,000", "40,000"]
+    assert [*number_ticks(0, 0.35, 4, is_whole=False).values()] == ["0", "0.1", "0.2", "0.3"]
 
 
 @pytest.mark.parametrize(
