@@ -172,8 +172,8 @@ def dashes_of(number: int) -> str:
 def _levels(label: str, title: str, levels: Points, end: float, y: Axis, more: Sequence[Mark] = ()) -> str:
     """Draw values that hold from their time to the next, the last one until the end, and more marks."""
     line = charts.stepped([*levels, (end, levels[-1][1])])
-    last = max([end, *(time for mark in more for time, _ in mark.points)])
-    x = charts.time_axis(levels[0][0], last)
+    times = [time for mark in more for time, _ in mark.points]  # by other clocks: some before the levels
+    x = charts.time_axis(min([levels[0][0], *times]), max([end, *times]))
     return charts.draw(label, x, [Panel(y, [*_filled(line), *more], title)])
 
 

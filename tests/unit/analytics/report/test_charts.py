@@ -91,6 +91,7 @@ def test_numbers_of_an_axis_are_round_and_few() -> None:
         draw_received([(0, 0), (DAY_MS, 5_000)], DAY_MS, 0.5),
         draw_received([(0, 0)], DAY_MS, None),
         draw_members([(0, 0), (DAY_MS, 0)], DAY_MS, [7]),
+        draw_members([(5 * DAY_MS, 2), (6 * DAY_MS, 3)], DAY_MS, [DAY_MS]),
         draw_shares([[(1, 1.0)]], "one", "commits"),
         draw_shares([[(1, 0.5), (500, 1.0)], [(3, 1.0)]], "many", "commits"),
         draw_shares([[(1, 1.0)]], "moments", TIME),
