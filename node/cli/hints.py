@@ -20,7 +20,7 @@ _KEY_COMMANDS: Final = frozenset({"fsck", "gc", "init", "key", "run", "up"})
 _OPTION: Final = r"--passphrase-file (?:[^\s'\"]|'[^']*'|\"[^\"]*\")+ "
 _COMMAND: Final = re.compile(rf"(?<![\w./:-])ravel ({_OPTION})?(?=({'|'.join(COMMANDS)})\b)")
 _BEFORE_ANOTHERS: Final = re.compile(
-    r"(?:\bthere: |\bthe new computer's |"
+    r"(?:\bthere: |\b[Oo]n the new computer, |\b[Aa]uf dem neuen Computer gibt |\bthe new computer's |"
     r"\b(?:an admin|who runs it|these sign|ein Admin|diese unterschreiben)\b[^;.]*)$"
 )
 """Words before a command that somebody else types, in each language."""

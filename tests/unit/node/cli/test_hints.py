@@ -43,6 +43,8 @@ def _called_for_a_folder() -> None:
         ("run `ravel device remove` on the first device too",) * 2,
         ("give the whole id: `ravel id` prints it there",) * 2,
         ("the new computer's `ravel id` prints its id",) * 2,
+        ("On the new computer, `ravel member grant a b` gives it a place",) * 2,
+        ("Auf dem neuen Computer gibt `ravel member grant a b` ihm einen Platz",) * 2,
         ("these sign anew with `ravel recovery sign`",) * 2,
         ("copy all of what `ravel recovery sign` printed there",) * 2,
         ("`ravel repo follow -` on the new computer takes it",) * 2,
