@@ -385,8 +385,9 @@ def log(
     after: Annotated[str, typer.Option(help="With --by-time: show what follows this commit.")] = "",
     before: Annotated[str, typer.Option(help="With --by-time: show what precedes this commit.")] = "",
     since: Annotated[
-        str, typer.Option(help="Show what was written from a day on, in the order by time: 2026-11-01, 7d.")
-    ] = "",
+        str | None,
+        typer.Option(help="Show what was written from a day on, in the order by time: 2026-11-01, 7d."),
+    ] = None,
     digest: Annotated[
         bool, typer.Option("--digest", help="Print the digest of the whole timeline instead.")
     ] = False,
@@ -411,8 +412,8 @@ def log(
         "--digest": digest,
         "--whole": whole,
         "--at": bool(at),
-        "--by-time": by_time and not since,
-        "--since": bool(since),
+        "--by-time": by_time and since is None,
+        "--since": since is not None,
         "--from and --to": start is not None or end is not None,
     }
     if len(chosen := [name for name, is_given in given.items() if is_given]) > 1:
@@ -427,7 +428,7 @@ def log(
         answer = api.show_state(branch, limit=shown)
     elif at:
         answer = api.show_past(branch, at, limit=shown)
-    elif since:
+    elif since is not None:
         moment = unix_moment(since, int(time.time()))
         answer = api.show_timeline(branch, order="time", limit=shown, since=moment)
     elif by_time:

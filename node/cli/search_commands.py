@@ -77,21 +77,21 @@ def search(
         repo=repo,
         branch=branch,
         author=author,
-        since=_seconds(since),
-        until=_seconds(until, is_end=True),
+        since=search_moment(since),
+        until=search_moment(until, is_end=True),
         limit=limit,
         after=after,
     )
 
 
-def _seconds(text: str, *, is_end: bool = False) -> int | None:
+def search_moment(text: str, *, is_end: bool = False) -> int | None:
     """Return the Unix seconds of a date or a time ago; its last second of a date that `is_end`. Raises ServiceError."""
     if not text:
         return None
-    if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text) is None:
-        return max(0, int(time.time()) - parse_duration(text))
     try:
+        if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text) is None:
+            return max(0, int(time.time()) - parse_duration(text))
         day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
-    except ValueError:
+    except (ServiceError, ValueError):
         raise ServiceError("bad_request", f"{text!r} is no date", "say 2026-01-31, 12h or 7d") from None
     return max(0, int(day.timestamp())) + (86_399 if is_end else 0)

@@ -53,3 +53,10 @@ def test_a_log_is_asked_for_in_one_way(options: tuple[str, ...]) -> None:
     refused = CliRunner().invoke(app, ["log", "main", *options]).exception
     assert isinstance(refused, ServiceError)
     assert (refused.code, refused.advice) == ("bad_request", "give one of them")
+
+
+def test_an_empty_day_is_not_passed_over() -> None:
+    """Else a script whose variable is empty reads the latest commits as those from a day on."""
+    refused = CliRunner().invoke(app, ["log", "main", "--since", ""]).exception
+    assert isinstance(refused, ServiceError)
+    assert str(refused) == "'' is no date"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from node.cli.inputs import group_lines, read_input, read_typed, unix_moment, write_lines
+from node.cli.search_commands import search_moment
 from node.runtime.errors import ServiceError
 from protocol.limits.formats import TEXT_SIZE_MAX
 
@@ -104,6 +105,13 @@ def test_a_time_of_a_bundle_is_a_date_or_a_time_ago_and_has_passed() -> None:
         with pytest.raises(ServiceError, match="is no date") as refused:
             unix_moment(other, now)
         assert "12h or 7d" in refused.value.advice
+
+
+@pytest.mark.parametrize("text", ["soon", "0d", "2026-02-30", "1w"])
+def test_a_time_of_a_search_that_is_none_says_how_dates_are_written(text: str) -> None:
+    with pytest.raises(ServiceError, match="is no date") as refused:
+        search_moment(text)
+    assert refused.value.advice == "say 2026-01-31, 12h or 7d"
 
 
 def test_lines_that_are_stopped_say_how_many_were_written(monkeypatch: pytest.MonkeyPatch) -> None:
