@@ -201,7 +201,7 @@ def _read_value(text: str | None, parameter: QueryParameter) -> int | str | bool
 
 def _read_number(text: str, name: str, low: int, high: int) -> int:
     if re.fullmatch(r"-?[0-9]{1,16}", text) is None:
-        raise ServiceError("bad_request", f"{name} is a number, not {text[:20]!r}")
+        raise ServiceError("bad_request", f"{name} is a whole number, not {text[:20]!r}")
     if not low <= int(text) <= high:
         raise ServiceError("bad_request", f"{name} is from {low} to {high}, not {text}")
     return int(text)

@@ -58,12 +58,16 @@ class Timelines:
     ) -> TimelineWindow:
         """Return at most `limit` items of one side of a position, or with `order` "time" of a commit or from a moment on.
 
-        Raises ServiceError `bad_request` where the sides do not go with the order, or with each other.
+        Raises ServiceError `bad_request` where there is no such order, or the sides do not go with it, or with each other.
         """
+        if order not in _ORDERS:
+            raise ServiceError(
+                "bad_request", f"there is no order {order[:20]!r}", f"say {' or '.join(_ORDERS)}"
+            )
         by_position, by_commit = (after_position, before_position), (after, before, since)
         given = [side for side in (*by_position, *by_commit) if side is not None]
         foreign = by_position if order == "time" else by_commit
-        if order not in _ORDERS or len(given) > 1 or any(side is not None for side in foreign):
+        if len(given) > 1 or any(side is not None for side in foreign):
             raise ServiceError(
                 "bad_request",
                 "a timeline is asked for beside a position, or with order=time beside a commit or since a moment",

@@ -213,6 +213,22 @@ async def test_a_preferred_repo_has_its_branches_meant_first_and_others_found(tm
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "query, said, advice",
+    [
+        ("order=size", "there is no order 'size'", "say canonical or time"),
+        ("order=time&since=1.5", "since is a whole number, not '1.5'", ""),
+    ],
+)
+async def test_a_timeline_that_is_asked_for_wrongly_names_what_is_wrong(
+    tmp_path: Path, query: str, said: str, advice: str
+) -> None:
+    async with _api(tmp_path) as client:
+        await _post(client, "/repos", {"name": "notes"})
+        error = (await client.get(f"/api/v1/branches/main/timeline?{query}")).json()["error"]
+        assert (error["message"], error["next"]) == (said, advice)
+
+
 async def test_a_timeline_is_read_in_both_directions(tmp_path: Path) -> None:
     async with _api(tmp_path) as client:
         await _post(client, "/repos", {"name": "notes"})
