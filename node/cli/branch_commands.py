@@ -27,6 +27,7 @@ from node.cli.wording import (
     without_attached,
 )
 from node.runtime.errors import ServiceError
+from node.runtime.language import in_language
 from node.runtime.wording import counted
 from protocol.limits.formats import TEXT_SIZE_MAX
 from protocol.limits.users import POSTS_COUNT_MAX
@@ -350,13 +351,17 @@ class _TimelinePrinter:
                 answer["changes"](),
                 is_end=answer.get("next") is None and "at" not in answer,
             )
-            if items or not answer.get("arriving", {"items": ()})["items"]:
+            if not items and answer["is_since"]:
+                print(in_language("Nothing was written since then."))
+            elif items or not answer.get("arriving", {"items": ()})["items"]:
                 print_days(items, _line)
             if "arriving" in answer:
                 print_arriving(answer["arriving"], _line)
         else:
             arriving = answer.get("arriving", {"items": ()})
             _TIMELINE({**answer, "items": [*without_attached(answer["items"]), *arriving["items"]]})
+        if answer.get("is_since") and answer["next"] is not None:
+            say(f"note: there may be more: --by-time --after={answer['next']}")
 
 
 def _line(item: Any) -> str:  # noqa: ANN401  # a CommitItem, or a row of members, which has a `change`
@@ -423,13 +428,13 @@ def log(
     if digest:
         return api.show_digest(branch)
     shown = limit or _SHOWN
+    moment = None if since is None else unix_moment(since, int(time.time()))
     answer: BranchState | PastCommits | TimelineWindow
     if whole:
         answer = api.show_state(branch, limit=shown)
     elif at:
         answer = api.show_past(branch, at, limit=shown)
-    elif since is not None:
-        moment = unix_moment(since, int(time.time()))
+    elif moment is not None:
         answer = api.show_timeline(branch, order="time", limit=shown, since=moment)
     elif by_time:
         answer = api.show_timeline(
@@ -444,16 +449,21 @@ def log(
             shown = min(end - start, limit or _SHOWN_MAX)
         answer = api.show_timeline(branch, after_position=start - 1, limit=shown)
     # A terminal alone asks for them: for scripts they are an answer of their own.
-    return Outcome(answer, shown={**answer, "changes": lambda: _changes(api, branch, answer)})
+    shown_too = {"changes": lambda: _changes(api, branch, answer, moment), "is_since": moment is not None}
+    return Outcome(answer, shown={**answer, **shown_too})
 
 
 def _changes(
-    api: "Client", branch: str, answer: "BranchState | PastCommits | TimelineWindow"
+    api: "Client", branch: str, answer: "BranchState | PastCommits | TimelineWindow", moment: int | None
 ) -> "Sequence[MemberChangeView]":
-    """List changes of members since the first commit that is shown. Costs a request for each repo before the branch's."""
+    """List changes of members since a moment, or since the first commit that is shown.
+
+    Costs a request for each repo before the branch's.
+    """
     found = api.show_state(branch, limit=1)["branch"]
     times = [one["time"] for one in answer["items"]]
-    since = 0 if answer.get("previous", 0) is None else max(min(times, default=0), 0)
+    first = 0 if answer.get("previous", 0) is None else max(min(times, default=0), 0)
+    since = first if moment is None else moment
     for repo in api.list_repos()["repos"]:
         if repo["permission"] != "joining" and any(
             one["branch"] == found for one in api.list_branches(repo["repo"])["branches"]

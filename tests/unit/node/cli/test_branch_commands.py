@@ -1,12 +1,13 @@
 """What commands on branches print."""
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from node.cli.branch_commands import print_merge
 from node.cli.main import app
 from node.runtime.errors import ServiceError
 from ravel.types.branches import MergeResult
+from tests.unit.node.cli.conftest import Invoke
 
 DONE: MergeResult = {"branch": "b" * 52, "commit": "c" * 52, "carried": 2, "left": 0, "files_left": []}
 
@@ -60,3 +61,38 @@ def test_an_empty_day_is_not_passed_over() -> None:
     refused = CliRunner().invoke(app, ["log", "main", "--since", ""]).exception
     assert isinstance(refused, ServiceError)
     assert str(refused) == "'' is no date"
+
+
+def test_a_log_since_a_day_says_where_it_goes_on_and_shows_no_earlier_members(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("node.cli.branch_commands.is_terminal", lambda: True)
+    asked: list[int] = []
+    item = {
+        "commit": "c" * 52,
+        "time": 1_793_491_200,
+        "author": "a" * 52,
+        "author_name": "Ann",
+        "kind": "post",
+        "text": "tea",
+    }
+    window = {"items": [item], "total": 9, "previous": None, "next": "c" * 52}
+
+    def list_member_changes(_repo: str, *, since: int) -> object:
+        asked.append(since)
+        return {"changes": []}
+
+    def log(answer: object) -> Result:
+        return invoke(
+            *("log", "main", "--since", "2026-10-31T00:00:00+00:00"),
+            show_timeline=lambda *_, **_all: answer,
+            show_state=lambda *_, **_all: {"branch": "b"},
+            list_repos=lambda: {"repos": [{"repo": "r", "permission": "write"}]},
+            list_branches=lambda _: {"branches": [{"branch": "b"}]},
+            list_member_changes=list_member_changes,
+        )
+
+    assert f"note: there may be more: --by-time --after={'c' * 52}" in log(window).stderr
+    nothing = log({**window, "items": [], "next": None})
+    assert (nothing.stdout, nothing.stderr) == ("Nothing was written since then.\n", "")
+    assert asked == [1_793_404_800] * 2
