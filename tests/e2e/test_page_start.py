@@ -63,6 +63,10 @@ def test_the_first_start_asks_the_name_and_offers_the_words_once(tmp_path: Path,
         page.until(says("You are its only member so far", only))
         assert not page.evaluate(says("else is connected", only)), "nobody else could be"
         assert page.evaluate(above), "who began the branch stands above that nothing was written since"
+        assert page.evaluate(says("Write the first post below", empty))
+        alice.client.edit_branch("garden:main", archived=True)
+        page.until(f"!{says('Write the first post below', empty)}")
+        assert page.evaluate(says("Nothing is written here yet", empty))
         assert page.complaints() == []
 
 

@@ -110,6 +110,11 @@ export function may(repo, permission) {
   return actions.value.includes(ACTIONS[permission]) && LEVELS.indexOf(repo?.permission) >= LEVELS.indexOf(permission);
 }
 
+/** True if this user may write in a branch, and this computer may do so now. */
+export function mayPost({ repo, branch }) {
+  return may(repo, "write") && branch !== null && !branch.archived && !repo.standing.uncertain;
+}
+
 export function addressOf(branch, panel = "", argument = "") {
   const parts = [branch || "-", panel, encodeURIComponent(argument)];
   return `#/${parts.join("/").replace(/\/+$/, "")}`;

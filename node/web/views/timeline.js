@@ -6,7 +6,7 @@ import { Icon } from "../parts/face.js";
 import { useArrivals, useEye } from "../parts/eye.js";
 import { groupsOf, keysOf, threadsOf } from "../parts/groups.js";
 import { html } from "../parts/html.js";
-import { INVITE, addressOf, chosenBranch, current, go, isMine, memberChanges, members, personOf, repos, status } from "../state/node.js";
+import { INVITE, addressOf, chosenBranch, current, go, isMine, mayPost, memberChanges, members, personOf, repos, status } from "../state/node.js";
 import { fresh } from "../state/news.js";
 import { attemptItself } from "../state/session.js";
 import { showInTimeline, wanted } from "../state/timeline.js";
@@ -121,7 +121,7 @@ export function Posts({ timeline, branch }) {
           isNext=${isNext} thread=${thread} threadKey=${thread?.key} isMore=${Boolean(thread && timeline.hasNewer.value)} kept=${kept?.key === key ? kept.said : ""} />`;
       })}
     </ol>
-    ${rows.length < 2 && !arriving && html`<${Empty}><${Icon} name="thread" size="l" /><p>${text.emptyTimeline}</p>
+    ${rows.length < 2 && !arriving && html`<${Empty}><${Icon} name="thread" size="l" /><p>${text.emptyTimeline}${mayPost(current.value) && ` ${text.writeFirst}`}</p>
       ${isOnlyYou(current.value.repo) && html`<a class="button main" href=${addressOf(id, "members", INVITE)}>${text.inviteSomebody}</a>`}<//>`}
     ${arriving && html`<${Arriving} ...${arriving} names=${names} />`}
     <${Sentinel} reach=${newer} filled=${filled}>
