@@ -165,7 +165,8 @@ def _draw_times(frame: _Frame) -> Iterator[str]:
     for value, text in frame.x.ticks.items():
         at = frame.across(value)
         yield f'<path d="M{at:.1f} {frame.bottom:.1f}v3.5" stroke="{_LINES}"/>'
-        yield _text(text, at, frame.bottom + 15, "middle")
+        half = len(text) * _DIGIT / 2
+        yield _text(text, min(max(at, half), WIDTH - half), frame.bottom + 15, "middle")
     if frame.x.label and frame.x.is_time:
         yield _text(frame.x.label, frame.right, frame.bottom + 30, "end")
     elif frame.x.label:

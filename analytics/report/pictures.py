@@ -33,6 +33,8 @@ _ROUND_NUMBERS: Final = tuple(
 _SIZES: Final = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
 _LINEAR_BELOW: Final = 12
 """Numbers up to which an axis has equal steps; beyond, large ones would press small ones together."""
+_LONG_FROM: Final = 1_000_000
+"""Least number whose text takes the room of two steps along a horizontal axis."""
 _LABEL_WIDTH: Final = 320.0
 """Points of a horizontal axis beside short numbers, and of a digit of its labels."""
 _DIGIT: Final = 7.2
@@ -77,7 +79,8 @@ def draw_widths(bins: Sequence[WidthBin], ranks: int) -> str:
     marks = [Mark(widest, MAIN_SOFT if are_wide else MAIN)]
     if are_wide:
         marks.append(Mark(charts.area(charts.stairs(edges, [one.mean for one in bins])), MAIN))
-    x = Axis(edges[0], edges[-1], charts.number_ticks(edges[0], edges[-1], 6), "rank")
+    steps_max = 6 if ranks < _LONG_FROM else 3
+    x = Axis(edges[0], edges[-1], charts.number_ticks(edges[0], edges[-1], steps_max), "rank")
     most = charts.count_axis(max(one.widest for one in bins))
     return charts.draw("Width per rank", x, [Panel(most, marks, "commits of a rank")])
 

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
@@ -87,7 +88,9 @@ def test_numbers_of_an_axis_are_round_and_few() -> None:
     [
         draw_growth([(0, 3), (DAY_MS, 0), (5 * DAY_MS, 8)], DAY_MS),
         draw_widths([WidthBin(0, 1, 1.0), WidthBin(4, 7, 2.5)], 6),
+        draw_widths([WidthBin(0, 1, 1.0), WidthBin(11_000_000, 7, 2.5)], 12_000_000),
         draw_heads([(0, 1), (DAY_MS, 4)], DAY_MS, DAY_MS + 1),
+        draw_heads([(0, 1), (1000, 4)], 1000, 1001),
         draw_received([(0, 0), (DAY_MS, 5_000)], DAY_MS, 0.5),
         draw_received([(0, 0)], DAY_MS, None),
         draw_members([(0, 0), (DAY_MS, 0)], DAY_MS, [7]),
@@ -112,3 +115,10 @@ def test_a_chart_stays_within_its_picture(svg: str) -> None:
     for element in root.iter("text"):
         assert 0 <= float(element.get("x", "-1")) <= width
         assert 0 <= float(element.get("y", "-1")) <= height
+    ends = [(0.0, 0.0)]
+    for element in root.iter("text"):
+        if element.get("text-anchor") == "middle" and element.get("y") != f"{height - 9.3:.1f}":
+            at, half = float(element.get("x", "")), len(element.text or "") * 3
+            ends.append((at - half, at + half))
+    assert ends[-1][1] <= width
+    assert all(before[1] <= after[0] for before, after in pairwise(ends)), "texts below the axis stand apart"
