@@ -21,7 +21,8 @@ _OPTION: Final = r"--passphrase-file (?:[^\s'\"]|'[^']*'|\"[^\"]*\")+ "
 _COMMAND: Final = re.compile(rf"(?<![\w./:-])ravel ({_OPTION})?(?=({'|'.join(COMMANDS)})\b)")
 _BEFORE_ANOTHERS: Final = re.compile(
     r"(?:\bthere: |\b[Oo]n the new computer, |\b[Aa]uf dem neuen Computer gibt |\bthe new computer's |"
-    r"\b(?:an admin|who runs it|these sign|ein Admin|diese unterschreiben)\b[^;.]*)$"
+    r"\b(?:an admin|who runs it|these sign|place of its own, have"
+    r"|ein Admin|diese unterschreiben|eigenen Platz lass)\b[^;.]*)$"
 )
 """Words before a command that somebody else types, in each language."""
 _BEHIND_ANOTHERS: Final = re.compile(

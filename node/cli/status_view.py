@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from node.cli.hints import command
+from node.cli.hints import as_called, command
 from node.cli.printing import (
     calendar_text,
     cell_width,
@@ -99,7 +99,8 @@ def print_standings(
     width = min(max(map(cell_width, names)), _NAME_MAX)
     when = calendar_text if is_terminal() else date_text
     for one, name in zip(repos, names, strict=True):
-        said = display_safe(in_language(standing_sentence(_with_names(one["standing"], called_by_id), when)))
+        sentence = standing_sentence(_with_names(one["standing"], called_by_id), when)
+        said = display_safe(as_called(in_language(sentence)))
         if not is_terminal():
             print(f"{name}  {said}")
             continue

@@ -43,6 +43,8 @@ def _called_for_a_folder() -> None:
         ("run `ravel device remove` on the first device too",) * 2,
         ("give the whole id: `ravel id` prints it there",) * 2,
         ("the new computer's `ravel id` prints its id",) * 2,
+        ("for a place of its own, have Ann or Ben run `ravel member grant a b`",) * 2,
+        ("für einen eigenen Platz lass Ann `ravel member grant a b` ausführen",) * 2,
         ("On the new computer, `ravel member grant a b` gives it a place",) * 2,
         ("Auf dem neuen Computer gibt `ravel member grant a b` ihm einen Platz",) * 2,
         ("these sign anew with `ravel recovery sign`",) * 2,

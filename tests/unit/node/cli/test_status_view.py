@@ -1,9 +1,11 @@
 """`ravel status` says "all well" of a node alone of which nothing else is to be said."""
 
+from pathlib import Path
 from typing import Any, Final, get_type_hints
 
 import pytest
 
+from node.cli.hints import note_options
 from node.cli.status_view import print_overview
 from node.observe.sentences import standing_sentence
 from ravel.types.repos import StandingPart
@@ -114,3 +116,13 @@ def test_a_computer_that_is_connected_does_not_wait_beside_that(capsys: pytest.C
     print_overview(status, [], "Ann")
     rows = [line.split() for line in capsys.readouterr().out.splitlines() if "direct" in line]
     assert [(row[0], row[2]) for row in rows] == [("ben", "connected"), ("cat", "dialing:")]
+
+
+def test_a_command_that_a_state_names_is_for_this_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    part = {"code": "let_in", "reason": "ravel member grant notes a owner", "people": []}
+    note_options(Path("/tmp/ann"), None)  # noqa: S108  # it is only named
+    try:
+        print_overview(_WELL, [_repo("in_sync") | {"standing": {"state": "in_sync", "parts": [part]}}], "Ann")  # type: ignore[arg-type,list-item]
+    finally:
+        note_options(None, None)
+    assert "`ravel --home /tmp/ann member grant notes a owner`" in capsys.readouterr().out
