@@ -79,7 +79,8 @@ _FORECAST_ADVICE: Final = {
 }
 DAMAGED_ADVICE: Final = "let the daemon run, and connect to a peer that has them: `ravel peer add`"
 _UNSETTLED_ADVICE: Final = {
-    "place_claimed": "`ravel member list REPO` lists ids; an admin runs `ravel member exclude REPO ID`",
+    "place_claimed": "`ravel member list REPO` lists ids; an admin runs `ravel member exclude REPO ID`, and where it is a "
+    "founder's place `ravel repo fork` goes on without the other",
     "signers_gone": "`ravel quorum show REPO` lists the signers",
     "let_in": "after that `ravel recovery friends` names friends anew",
 }

@@ -168,7 +168,7 @@ _DONE = marks("excluded", ("new secrets", "renewed"), ("taken back", "taken_back
 
 
 def _done(repo: "LeftRepo") -> str:
-    stays = in_language("still a member") if repo["advice"] else ""
+    stays = "" if repo["excluded"] or repo["left"] else in_language("still a member")
     return ", ".join(filter(None, (_DONE(repo), stays))) or "nothing"
 
 
@@ -197,6 +197,8 @@ def remove(api: "Client", device: DeviceArgument, yes: YesOption = False) -> Out
         found = api.list_devices()["devices"]
         one = resolve("device", device, [(parse_id(one["user"]), one["name"], one) for one in found])
         called = one["name"] or device
+        if one["this"]:
+            return "This computer stays a member of your repos, and is nobody's device any more. Remove it?"
         return (
             f"{called} will read and write nothing new in your repos. Edits and deletions that it made of your other "
             f"devices' posts, or they of its posts, are undone. Remove the device {called}?"
@@ -258,8 +260,8 @@ def promote(api: "Client", device: DeviceArgument, yes: YesOption = False) -> Ou
         ]
         said = [
             f"{called} will have your place in all your repos: it adds and removes your devices, and acts for you. This "
-            "computer keeps what it has and writes no more, and cannot undo it. If the new one knows no other member's "
-            "computer, run `ravel peer add` there first."
+            "computer keeps what it has and writes no more, and cannot undo it. Nobody who copied its key before is "
+            "stopped by this. If the new one knows no other member's computer, run `ravel peer add` there first."
         ]
         if signed:
             said.append(f"You sign no more in {', '.join(signed)}: an owner names the signers anew.")

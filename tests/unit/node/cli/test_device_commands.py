@@ -51,6 +51,13 @@ def test_what_is_left_after_a_removal_is_said_in_full(invoke: Invoke) -> None:
     done = invoke("device", "remove", DEVICE, "--yes", remove_device=lambda _: whole)
     assert done.exit_code == 0
     assert "everywhere" not in done.stdout
+    assert "still a member" not in done.stdout
+    itself = {
+        "device": DEVICE,
+        "repos": [_left(excluded=False, renewed=False), _left(excluded=False, left=True)],
+    }
+    done = invoke("device", "remove", DEVICE, "--yes", remove_device=lambda _: itself)
+    assert done.stdout.count("still a member") == 1, "of all repos but that of the devices"
 
 
 @pytest.mark.parametrize(

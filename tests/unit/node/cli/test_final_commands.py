@@ -140,13 +140,15 @@ def test_nobody_is_asked_whether_to_remove_a_device_that_is_not_there(
 def test_who_removes_a_device_is_told_that_edits_between_devices_are_undone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    phone, asked = {"user": "q" * 51 + "a", "name": "phone"}, list[str]()
+    phone = {"user": "q" * 51 + "a", "name": "phone", "this": False}
+    tablet = {"user": "r" * 51 + "a", "name": "tablet", "this": True}
+    asked = list[str]()
 
     def prompt(text: str, **_: object) -> str:
         asked.append(text)
         return "n"
 
-    api = SimpleNamespace(list_devices=lambda: {"devices": [phone]})
+    api = SimpleNamespace(list_devices=lambda: {"devices": [phone, tablet]})
     monkeypatch.setattr("node.cli.answers.client", lambda _context: api)
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
     monkeypatch.setattr(typer, "prompt", prompt)
@@ -154,6 +156,8 @@ def test_who_removes_a_device_is_told_that_edits_between_devices_are_undone(
     assert (
         "of your other devices' posts, or they of its posts, are undone. Remove the device phone?" in asked[0]
     )
+    run_command(monkeypatch, "device", "remove", "tablet")
+    assert "This computer stays a member of your repos" in asked[1]
 
 
 _TAKING = frozenset(
