@@ -141,8 +141,9 @@ def counting_proxy(target: str) -> Iterator[_Proxy]:
             with suppress(OSError):  # the end
                 while True:
                     here, _ = listening.accept()
+                    ends.append(here)
                     there = socket.create_connection((host, int(port)))
-                    ends.extend((here, there))
+                    ends.append(there)
                     for pair in ((here, there), (there, here)):
                         threading.Thread(target=pump, args=pair, daemon=True).start()
 
@@ -153,9 +154,12 @@ def counting_proxy(target: str) -> Iterator[_Proxy]:
                     sink.sendall(data)
                 sink.shutdown(socket.SHUT_WR)
 
-        threading.Thread(target=accept, daemon=True).start()
+        accepting = threading.Thread(target=accept, daemon=True)
+        accepting.start()
         try:
             yield proxy
         finally:
+            listening.shutdown(socket.SHUT_RDWR)  # it waits no more, and no socket comes beside the closing
+            accepting.join()
             for end in ends:
                 end.close()
