@@ -92,7 +92,7 @@ export function Came({ changes }) {
   return changes.map((one) => {
     const names = { [WHO]: called(one.user, one.device_name ?? one.user_name), [BY]: called(one.author, one.author_name) };
     const said = text.memberChanges[one.kind]?.(WHO, BY, text.permissions[one.permission] ?? "", cut(one.earlier_name ?? one.friends.map((id, at) => called(id, one.friend_names[at])).join(", ")));
-    return said && html`<div class="event came" key=${one.commit}><${Icon} name="person" size="s" /><p>${said.split(PLACES).map((part) => (names[part] ? html`<b class="who"><bdi>${names[part]}</bdi></b>` : part))} <span class="when" title=${whenExactly(one.time)}>${when(one.time)}</span></p></div>`;
+    return said && html`<div class="event came" key=${one.commit}><${Icon} name="person" size="s" /><p>${said.split(PLACES).map((part) => (names[part] ? html`<b><bdi>${names[part]}</bdi></b>` : part))} <span class="when" title=${whenExactly(one.time)}>${when(one.time)}</span></p></div>`;
   });
 }
 
