@@ -18,14 +18,14 @@ def find_moves(operations: Operations, now: Resolution, own: UserId | None = Non
     """Map each user who passed its place on to its move that counts, also where it is a member again. Costs O(removals).
 
     Of one user's moves the first counts here. A copy of its key can make others beside that: if they are to other users who
-    are members, or whose place members have, none of them is taken (`find_claims`). The user `own` knows better: it takes
-    the move to itself, or its own first one.
+    are members, or whose place members have, none of them is taken (`find_claims`), but by the user `own` that to itself.
+    The user who moved cannot tell its own from the copy's either: both are signed by its key, at times of any choice.
     """
     counting = _find_counting(operations, now)
     claims = _find_contested(operations, counting)
     found: dict[UserId, Operation] = {}
     for user, moves in counting.items():
-        known = moves if user == own or user not in claims else [one for one in moves if _taker(one) == own]
+        known = [one for one in moves if _taker(one) == own] if user in claims else moves
         if known:
             found[user] = known[0]
     return found

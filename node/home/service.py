@@ -100,7 +100,11 @@ class Service:
     def start_with_login(self, text: str) -> None:
         """Write the unit for the next login, and start nothing now. Raises ServiceError, as `install` does."""
         self._write(text)
-        _demand("enable", self.name)
+        try:
+            _demand("enable", self.name)
+        except ServiceError:
+            self.path.unlink(missing_ok=True)  # where it is, it is taken to start with the login
+            raise
 
     def _write(self, text: str) -> None:
         if self.path.exists() and not self.is_installed:

@@ -43,6 +43,11 @@ def test_of_two_who_claim_a_place_neither_is_shown_to_have_it_until_one_is_exclu
     lent = lend(repo)
     moves = [move(repo, "eve", lent), move(repo, "fay", lent)]
     assert heirs(repo) == {}
+    for user, taken in (("cat", None), ("eve", "eve"), ("fay", "fay"), ("ann", None)):
+        of_cat = find_moves(repo.membership.operations, repo.membership.now(), USERS[user]).get(USERS["cat"])
+        assert (of_cat.body.user if of_cat and isinstance(of_cat.body, Move) else None) == (
+            taken and USERS[taken]
+        )
     assert {user: set(by) for user, by in claims(repo).items()} == {
         USERS["cat"]: {USERS["eve"], USERS["fay"]}
     }

@@ -137,6 +137,16 @@ def test_a_unit_for_the_next_login_leaves_what_runs(tmp_path: Path, monkeypatch:
     ]
 
 
+def test_a_unit_that_systemd_does_not_enable_is_not_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_systemctl(tmp_path, monkeypatch, fails="enable", says="no")
+    unit = Service("ravel.service", tmp_path / "ravel.service")
+    with pytest.raises(ServiceError):
+        unit.start_with_login(unit_text(HOME, None))
+    assert not unit.is_installed, "else it is said to start with the login, and is not tried again"
+
+
 def test_a_start_that_fails_says_where_the_reason_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_systemctl(tmp_path, monkeypatch, fails="enable", says="Job for ravel.service failed.")
     unit = Service("ravel.service", tmp_path / "ravel.service")
