@@ -59,7 +59,7 @@ def _find_counting(operations: Operations, now: Resolution) -> dict[UserId, list
             givers.setdefault(_taker(move), []).append(user)
     ahead = [user for user in givers if now.permission(user) is not None]
     alive = set(ahead)
-    while ahead:
+    while ahead:  # in any order: what is reached is the same
         new = {user for user in givers.get(ahead.pop(), ()) if user not in alive}
         alive |= new
         ahead += new

@@ -25,7 +25,7 @@ _BATCH_ROWS: Final = 50_000
 _TANGLE_SHIFT: Final = 32
 
 Starts = Sequence[tuple[int, int, int]]
-"""As `analytics.order.large_branches.RangeFiles` has them."""
+"""Triples of tangle, part and start (`analytics.order.large_branches.RangeFiles`)."""
 
 
 def read_orders(
@@ -80,7 +80,7 @@ def _with_names(rows: pa.RecordBatch, named: pa.Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(cells, ["branch_id", "repo_name", "branch_name", *_ORDER[1:]])
 
 
-def _number(rows: pa.RecordBatch, starts: Starts, branches: Any) -> pa.RecordBatch:  # noqa: ANN401  # as above
+def _number(rows: pa.RecordBatch, starts: Starts, branches: Any) -> pa.RecordBatch:  # noqa: ANN401  # an array of Arrow
     """Give the rows of a range their branch and position. Rows of other tangles, and without one, are left out."""
     rows = rows.filter(pc.is_valid(rows["tangle"]))  # of others ranges say something beside commits
     tangle, part = (rows[name].to_numpy().astype(np.int64) for name in ("tangle", "part"))

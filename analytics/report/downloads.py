@@ -90,7 +90,7 @@ def _plain(cells: "pa.Array[Any]", kind: pa.DataType) -> "pa.Array[Any]":
     return pc.replace_substring_regex(cells, r"^([=+\-@\t\r])", r"'\1") if kind == pa.string() else cells
 
 
-def _text_ids(ids: Bytes) -> Any:  # noqa: ANN401  # as in `analytics.order.columns`
+def _text_ids(ids: Bytes) -> Any:  # noqa: ANN401  # an array of Arrow
     """Return ids as texts, as `text_id` does: of all at once, as Python takes 20 microseconds for each."""
     bits = np.pad(np.unpackbits(ids, axis=1), ((0, 0), (0, _TEXT_SIZE * 5 - ID_SIZE * 8)))
     letters = _LETTERS[np.packbits(bits.reshape(-1, 5), axis=1)[:, 0] >> 3]

@@ -84,7 +84,7 @@ _UNSETTLED_ADVICE: Final = {
     "signers_gone": "`ravel quorum show REPO` lists the signers",
     "let_in": "after that `ravel recovery friends` names friends anew",
 }
-"""What to do where a key moved, was copied or was lost, beside what the sentence says."""
+"""Advice where a key moved, was copied or was lost, by the code of the state."""
 _READING: Final = ("read", "former")
 """Permissions of who cannot start an epoch that is due."""
 _KEPT: Final = (AddressSource.CONFIGURED, AddressSource.LINK)

@@ -251,7 +251,7 @@ def _get_file(
 def remove(
     api: "Client", branch: BranchArgument, file: FileArgument, yes: YesOption = False
 ) -> "RemovedFile":
-    """Remove a file from a branch for all members. Nodes keep its content, and send it to nobody."""
+    """Remove a file from a branch for all members. Nodes keep its content but send it to nobody."""
 
     def question() -> str:
         found, _ = _all_files(api, branch)

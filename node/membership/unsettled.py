@@ -25,7 +25,7 @@ class NextStep:
     command: str
     """Empty: nobody who is left can."""
     admins: tuple[UserId, ...]
-    """Who can run it: the key itself, if it may."""
+    """Users who can run the command: the key itself, if it may."""
 
     def names(self, people: People, repo_id: RepoId, user: UserId) -> list[str]:
         """Return what those are called who can run it; nothing where it is the user itself that was let in."""

@@ -133,9 +133,9 @@ class Drawing:
         self._against: list[str] = []
         """Rules that are still to be broken."""
         self._named: list[str] = []
-        """Who has named as a friend the one who acts."""
+        """Names of people who named the one who acts as a friend."""
         self._moves = rng.choice((1, 1, 3))
-        """How much more often than usual places are passed on and recovered."""
+        """Factor by which places are passed on and recovered more often than usual."""
         self._quarrels = _QUARRELS_EACH * history.seed
         """Number of quarrels done, with those of the histories before."""
 

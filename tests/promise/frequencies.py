@@ -47,10 +47,10 @@ ACTS: Final[dict[str, tuple[int, int]]] = {
     "stop": (2, _ANYBODY),
     "wait": (4, _ANYBODY),
 }
-"""What honest people do: how often, and what it needs."""
+"""Acts of honest people: how often, and the permission that each needs."""
 PLACE_ACTS: Final = frozenset({"pair", "move", "friends", "vouch", "let in"})
 OUTSIDE: Final = {"join": 12, "follow": 3, "wait": 2, "restart": 1}
-"""What somebody does who is no member."""
+"""Acts of somebody who is no member, and how often."""
 FORGED: Final = {
     "write": 8,
     "act": 12,
@@ -75,7 +75,7 @@ FORGED: Final = {
     "recovery": 14,
     "puppet": 10,
 }
-"""What adversaries forge, and how often."""
+"""Kinds of commits that adversaries forge, and how often."""
 _READ, _WRITE, _MANAGE, _ADMIN, _OWNER = Permission
 _WRITERS: Final = (_WRITE, _OWNER)
 _ADMINS: Final = (_ADMIN, _OWNER)

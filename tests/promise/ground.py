@@ -22,7 +22,7 @@ WORDS: Final = Post("forged")
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What a right commit would stand on."""
+    """Facts on which a right commit would stand."""
 
     forge: Forge
     name: str
@@ -112,7 +112,7 @@ class Ground:
         return self.forge.rng.choice(found)
 
     def states_of(self, epoch: Epoch) -> EpochStatement:
-        """What an epoch's init states. Raises IndexError where it is not here."""
+        """Return the statement of an epoch's init. Raises IndexError where it is not here."""
         replica = self.forge.person.replica
         with replica.membership_lock:
             found = replica.membership(self.forge.root_facts.repo_id).epochs.find(epoch.epoch_id)
@@ -121,11 +121,11 @@ class Ground:
         return epoch_statement(found)
 
     def members(self) -> dict[UserId, Permission]:
-        """Who is a member."""
+        """Return the members and their permissions."""
         return dict(self.forge.person.replica.members(self.forge.person.repo()))
 
     def resolution(self) -> Resolution:
-        """What holds of all that is here."""
+        """Return the resolution of all that is here."""
         replica = self.forge.person.replica
         with replica.membership_lock:
             return replica.membership(self.forge.root_facts.repo_id).now()

@@ -77,8 +77,7 @@ class Person(Node):
         self.joiner = Joiner(self.hub, self.author)
         hub, author = self.hub, self.author
         self.members = Members(hub, author, self._find_repo, self.find_branch)
-        # No repo is handed on: there is one.
-        self.promotion = Promotion(hub, author, None)  # type: ignore[arg-type]
+        self.promotion = Promotion(hub, author, None)  # type: ignore[arg-type]  # one repo: nothing is handed on
         self.recovery = Recovery(hub, author)
         self.rotation = KeyRotation(hub, author, self._find_repo, self.find_branch)
         self.quorums = Quorums(hub, author, self._find_repo, self.find_branch)

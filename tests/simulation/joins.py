@@ -383,7 +383,7 @@ def run(seed: int, founded: Founded) -> Counter[str]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         stack.enter_context(fixed_chance(seed))
         asked = Random(seed).choice((3, 8, 200))
-        for name, bound in (*_SMALL, *((name, asked) for name in _ASKED)):
+        for name, bound in (*_SMALL, *((name, asked) for name in _ASKED)):  # so that few commits reach them
             stack.enter_context(patch(name, bound))
         stack.enter_context(_honest_witnesses(tell(seed)))
         trio.run(_play, _Run(seed, founded, folder, done), clock=MockClock(autojump_threshold=0))
@@ -426,7 +426,7 @@ def main() -> int:
                 done += run(seed, founded) + Counter(joins=1)
             except NobodyInvites:
                 done["without a link"] += 1
-            except BaseException as error:
+            except BaseException as error:  # also an interruption: the seed is told, and it is raised
                 print(f"seed {seed} fails: {error!r}", file=sys.stderr)
                 raise
             if time.monotonic() - told_at >= _TOLD_SECONDS:

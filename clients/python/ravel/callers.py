@@ -77,7 +77,7 @@ def calls(
         )
 
         @wraps(declared)
-        def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # as declared
+        def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # types are those of the declaration
             given = _arguments(declaration, self, *args, **kwargs)
             return self._call(operation, given, given.pop("content", None) if takes_bytes else None)
 
@@ -92,7 +92,7 @@ def watches(followed: Callable[..., object]) -> Callable[[Callable[P, A]], Calla
 
     def decorate(declared: Callable[P, A]) -> Callable[P, A]:
         @wraps(declared)
-        def watch(self: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # as declared
+        def watch(self: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # types are those of the declaration
             given = _arguments(declared, self, *args, **kwargs)
             return self._watch(operation_of(followed), given, reconnect=given.pop("reconnect"))
 
@@ -107,7 +107,7 @@ def operation_of(method: Callable[..., A]) -> Operation[A]:
     return operation
 
 
-def _arguments(declaration: Any, /, *args: object, **kwargs: object) -> dict[str, Any]:  # noqa: ANN401  # a function
+def _arguments(declaration: Any, /, *args: object, **kwargs: object) -> dict[str, Any]:  # noqa: ANN401  # a function, of which Callable lacks the parts
     """Return arguments by name, in the order of the declaration. Raises TypeError where they do not fit it."""
     declaration(*args, **kwargs)  # it does nothing: the interpreter compares
     code = declaration.__code__

@@ -57,8 +57,8 @@ class StartWithLogin(TypedDict):
         str,
         one_of(
             "", "no_systemd", "environment", "passphrase",
-            description="Why that cannot be changed here: no systemd keeps services of the person, the daemon has settings "
-            "of a shell, or somebody has to type the passphrase. Empty: it can be."
+            description="Reason why that cannot be changed here. No systemd keeps services of the person; a shell gave the "
+            "daemon its settings; or somebody types the passphrase. Empty: none."
         )
     ]  # fmt: skip
 

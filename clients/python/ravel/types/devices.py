@@ -51,7 +51,10 @@ class LetInDevice(TypedDict):
     friend_names: Annotated[list[PersonText], means("What they are called, in the same order.")]
     time: Annotated[int, means("Unix seconds, as who published it states them.")]
     grant: Annotated[
-        str, means("Command that gives the key a place of its own. Empty: it has one, or nobody can.")
+        str,
+        means(
+            "Command that gives the key a place of its own. Empty: the key has one, or nobody can give it."
+        ),
     ]
     grantors: Annotated[
         list[PersonText], means("What the members are called who can run it. None: the key's own user can.")
@@ -69,7 +72,7 @@ class DeviceList(TypedDict):
     let_in: Annotated[list[LetInDevice], means("Keys that friends let in and that are members now.")]
     removed_by: Annotated[
         Id | None,
-        means("First device of the person who removed this user. Null: nobody did."),
+        means("First device of the person, which removed this user. Null: it did not."),
     ]
     removed_by_name: PersonText
     moved_to: Annotated[

@@ -56,7 +56,7 @@ class ClaimedPlace(TypedDict):
 
     user: Annotated[Id, means("User who had the place.")]
     name: PersonText
-    claimants: Annotated[list[Id], means("Users to whom it passed, as moves by that key say.")]
+    claimants: Annotated[list[Id], means("Users who claim the place, each by a move that the key signed.")]
     claimant_names: Annotated[list[PersonText], means("What they are called, in the same order.")]
 
 
@@ -66,7 +66,9 @@ class MemberList(TypedDict):
     members: Annotated[
         list[MemberView], means("Devices of one person stand together, the first device first.")
     ]
-    claims: Annotated[list[ClaimedPlace], means("Places of which nobody is shown as who has them.")]
+    claims: Annotated[
+        list[ClaimedPlace], means("Places that several users claim. Nobody is shown to have one.")
+    ]
 
 
 class CheckpointView(TypedDict):

@@ -74,7 +74,10 @@ class RecoveredRepo(TypedDict):
     let_in: Annotated[bool, means("The key was let in now.")]
     already: Annotated[bool, means("The key had as much before.")]
     grant: Annotated[
-        str, means("Command that gives the key a place of its own. Empty: it has one, or nobody can.")
+        str,
+        means(
+            "Command that gives the key a place of its own. Empty: the key has one, or nobody can give it."
+        ),
     ]
     grantors: Annotated[
         list[PersonText], means("What the members are called who can run it. None: the key's own user can.")

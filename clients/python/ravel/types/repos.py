@@ -51,7 +51,7 @@ class StandingPart(TypedDict):
             str,
             means(
                 "A code or words that people read; of `ask_waiting`: the code to compare; of `let_in`: the command that "
-                "gives a place of its own, empty where nobody can."
+                "gives the key a place of its own. Empty: nobody can give it one."
             ),
         ]
     ]
